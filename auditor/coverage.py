@@ -1,0 +1,206 @@
+"""The Coverage document: what an audit found, as versioned JSON.
+
+Every report is a function of this document alone. It is sorted at one place
+(:func:`sorted_coverage`), holds no timestamps and no absolute paths, and round-trips through
+JSON. ``audit schema`` prints its JSON Schema, generated from the types below.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+SCHEMA_VERSION = "1.0"
+
+VerdictName = Literal["yes", "yes?", "unsafe", "no", "stub", "import", "absent", "n/a", "?"]
+
+#: What each cell means; the text printed in legends and in the README.
+VERDICTS: dict[VerdictName, str] = {
+    "yes": "has the method, proven equivalent, every caller satisfied",
+    "yes?": "has the method; whether it picks the same token is conditional or unproven",
+    "unsafe": "has the method, but it picks other tokens, or a caller's call would fail",
+    "no": "lacks the method: the guard raises ValueError at start-up",
+    "stub": "the class only raises NotImplementedError",
+    "import": "the class cannot be imported on this platform",
+    "absent": "the module resolves but does not provide the class there",
+    "n/a": "no compute_logits, nothing to reduce",
+    "?": "undecided; the condition that decides it is listed",
+}
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One line of evidence: a place in the tree, its source text, and what it shows.
+
+    Attributes:
+        kind: ``registry``, ``module``, ``branch``, ``import``, ``getattr``, ``class``, ``base``,
+            ``method``, ``raise``, ``fact`` or ``guard``.
+        path: POSIX path relative to the folder that holds ``vllm/``; empty for a platform fact.
+        line: 1-based line number; 0 for a platform fact.
+        text: the deciding source text, on one line.
+        note: what this step shows (``taken``, ``not taken: false on rocm``, …).
+    """
+
+    kind: str
+    path: str
+    line: int
+    text: str
+    note: str = ""
+
+
+class ErrorInfo(msgspec.Struct, frozen=True):
+    """The exception that loading the class would raise, and the imports that lead to it."""
+
+    type: str
+    message: str
+    chain: tuple[Step, ...] = ()
+
+
+class Row(msgspec.Struct, frozen=True, rename={"class_": "class"}):
+    """What one registry entry is on one platform.
+
+    Attributes:
+        architecture: the registry key.
+        platform: the platform's name.
+        verdict: the cell (:data:`VERDICTS`).
+        hasattr: what ``hasattr(cls, <capability>)`` would say; null when it cannot be said.
+        module: dotted module that defines the class, or null when there is no class.
+        class_: the class's own name there (in JSON: ``class``), or null.
+        owner: dotted class that provides the method, or null when none does.
+        error: the exception at import, or null.
+        shape: name of the head path's shape, or null while unknown.
+        equivalence: verdict of the equivalence proof, or null while unknown.
+        reason: for ``?`` and ``yes?``, what stopped the decision; else null.
+        findings: codes of the findings on this row.
+        evidence: the steps from the registry line to the answer, in order.
+    """
+
+    architecture: str
+    platform: str
+    verdict: VerdictName
+    hasattr: bool | None
+    module: str | None
+    class_: str | None
+    owner: str | None
+    error: ErrorInfo | None = None
+    shape: str | None = None
+    equivalence: str | None = None
+    reason: str | None = None
+    findings: tuple[str, ...] = ()
+    evidence: tuple[Step, ...] = ()
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """A coded, located remark."""
+
+    code: str
+    severity: Literal["error", "warning", "note"]
+    message: str
+    path: str
+    line: int
+    architectures: tuple[str, ...] = ()
+    platforms: tuple[str, ...] = ()
+
+
+class UndecidedItem(msgspec.Struct, frozen=True):
+    """Something that could not be evaluated.
+
+    Attributes:
+        kind: ``file`` (did not parse or could not be read), ``condition``, ``base``, ``table``
+            or ``source`` (a member of the source that was left out).
+        path: where; relative to the folder that holds ``vllm/``.
+        line: 1-based, or 0 when the whole file is meant.
+        text: the source text in question, or empty.
+        reason: why it could not be evaluated, and what would decide it.
+        platforms: on which platforms it stayed open; empty when it concerns all.
+        architectures: which answers depend on it; empty when none does.
+    """
+
+    kind: Literal["file", "condition", "base", "table", "source"]
+    path: str
+    line: int
+    text: str
+    reason: str
+    platforms: tuple[str, ...] = ()
+    architectures: tuple[str, ...] = ()
+
+
+class SourceInfo(msgspec.Struct, frozen=True):
+    """What was audited: a label for people, the version, and a digest of the files read."""
+
+    label: str
+    version: str | None
+    digest: str
+
+
+class Coverage(msgspec.Struct, frozen=True):
+    """The whole answer for one source.
+
+    Attributes:
+        schema_version: of this document (``major.minor``; a new major breaks readers).
+        capability: the method asked for.
+        registry: dotted name of the table the entries come from.
+        source: what was audited.
+        platforms: the platforms asked for, in the order of the report.
+        imports: ``run`` when the import run was done, ``skipped`` when it was not.
+        notes: sentences about the whole audit (``this release has no such flag``).
+        rows: one an entry and platform.
+        findings: remarks.
+        undecided: what was not decided.
+    """
+
+    schema_version: str
+    capability: str
+    registry: str
+    source: SourceInfo
+    platforms: tuple[str, ...]
+    imports: Literal["run", "skipped"]
+    notes: tuple[str, ...]
+    rows: tuple[Row, ...]
+    findings: tuple[Finding, ...] = ()
+    undecided: tuple[UndecidedItem, ...] = ()
+
+
+def sorted_coverage(coverage: Coverage) -> Coverage:
+    """The same document in its one canonical order. The only place that sorts.
+
+    Rows keep the order of ``coverage.platforms`` within an architecture; everything else is
+    sorted by value.
+    """
+    position = {name: index for index, name in enumerate(coverage.platforms)}
+    return msgspec.structs.replace(
+        coverage,
+        rows=tuple(
+            sorted(coverage.rows, key=lambda row: (row.architecture, position[row.platform]))
+        ),
+        findings=tuple(
+            sorted(coverage.findings, key=lambda f: (f.path, f.line, f.code, f.message))
+        ),
+        undecided=tuple(
+            sorted(coverage.undecided, key=lambda u: (u.kind, u.path, u.line, u.text, u.reason))
+        ),
+    )
+
+
+def to_json(coverage: Coverage) -> bytes:
+    """The document as indented JSON with a final newline; same input, same bytes."""
+    return msgspec.json.format(msgspec.json.encode(coverage), indent=2) + b"\n"
+
+
+def from_json(data: bytes) -> Coverage:
+    """Read a document written by :func:`to_json`.
+
+    Raises:
+        msgspec.ValidationError: the document is not a Coverage, with the JSON path at fault.
+    """
+    return msgspec.json.decode(data, type=Coverage)
+
+
+def json_schema() -> dict[str, object]:
+    """The JSON Schema (2020-12) of the Coverage document."""
+    schema = msgspec.json.schema(Coverage)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "draftaudit coverage",
+        **schema,
+    }

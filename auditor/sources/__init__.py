@@ -1,0 +1,1 @@
+"""Open any source of a vLLM tree as a read-only set of files."""
