@@ -24,7 +24,7 @@ class DraftauditError(Exception):
 
     @property
     def message(self) -> str:
-        """The sentence for a person: ``where: what. next step.``"""
+        """The sentence for a person: where, what happened, what to do next."""
         head = f"{self.where}: {self.what}" if self.where else self.what
         return f"{head.rstrip('.')}. {self.next_step}".rstrip() if self.next_step else head
 

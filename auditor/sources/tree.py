@@ -6,8 +6,11 @@ layer opens a file on its own, so an archive, a git revision and a folder are th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
+
+from auditor.errors import SourceError
 
 SourceKind = Literal["folder", "git", "installed", "wheel", "sdist", "index"]
 
@@ -16,10 +19,12 @@ class Tree(Protocol):
     """A read-only set of files, named by POSIX paths relative to the folder holding ``vllm/``."""
 
     def files(self) -> frozenset[str]:
-        """Every regular file that can be read.
+        """Every regular file of the tree that an audit can use.
 
-        Only what an audit can use is listed: everything below ``vllm/``, everything below
-        ``requirements/``, the files at the top level, and ``*.dist-info`` metadata.
+        Listed are everything below ``vllm/``, everything below ``requirements/``, the files at
+        the top level, and ``*.dist-info`` metadata (:mod:`auditor.sources.selection`). Compiled
+        files (``.so``) are listed, because their names say which extensions exist, but have no
+        contents.
         """
         ...
 
@@ -28,12 +33,69 @@ class Tree(Protocol):
 
         Raises:
             KeyError: ``path`` is not in :meth:`files`.
-            SourceError: the file is listed but cannot be read (permissions, corrupt member).
+            SourceError: the file is listed but cannot be read (permissions, compiled file).
         """
         ...
 
 
+@runtime_checkable
+class KeyedTree(Protocol):
+    """A tree that knows a key of a file's contents without reading the file."""
+
+    def content_key(self, path: str) -> bytes:
+        """The same answer, and the same errors, as :func:`content_key`."""
+        ...
+
+
+def content_key(tree: Tree, path: str) -> bytes:
+    """A 16-byte key of the contents of ``path``: equal exactly when the bytes are.
+
+    It is BLAKE2b-128 (RFC 7693) of the bytes, whatever kind of tree they come from, so that
+    facts about a file can be cached across sources.
+
+    Raises:
+        KeyError: ``path`` is not in the tree.
+        SourceError: the file cannot be read.
+    """
+    if isinstance(tree, KeyedTree):
+        return tree.content_key(path)
+    return key_of(tree.read(path))
+
+
+def key_of(content: bytes) -> bytes:
+    """BLAKE2b-128 of ``content``: what :func:`content_key` answers for these bytes."""
+    from hashlib import blake2b
+
+    return blake2b(content, digest_size=16).digest()
+
+
 @dataclass(frozen=True, slots=True)
+class MemoryTree:
+    """A tree whose files are held in memory; None stands for contents that are not kept."""
+
+    contents: Mapping[str, bytes | None]
+
+    def files(self) -> frozenset[str]:
+        """See :meth:`Tree.files`."""
+        return frozenset(self.contents)
+
+    def read(self, path: str) -> bytes:
+        """See :meth:`Tree.read`."""
+        content = self.contents[path]
+        if content is None:
+            raise contents_not_kept(path)
+        return content
+
+
+def contents_not_kept(path: str) -> SourceError:
+    """The error of reading a file of which only the name is part of a tree."""
+    return SourceError(
+        "only the name of this file is known, its contents are not text that an audit reads",
+        where=path,
+    )
+
+
+@dataclass(frozen=True, slots=True, order=True)
 class SourceProblem:
     """A part of a source that was left out, and why. It is reported, never dropped silently."""
 
@@ -53,6 +115,8 @@ class Source:
         why: why this source was taken (``given by --vllm``).
         tree: the files.
         problems: members that were left out (a link, a name with ``..``), in order of path.
+        notes: remarks on how the source was opened, for people (``the cached copy was damaged
+            and was fetched again``); the tree itself is complete.
     """
 
     kind: SourceKind
@@ -61,8 +125,24 @@ class Source:
     why: str
     tree: Tree
     problems: tuple[SourceProblem, ...] = field(default=())
+    notes: tuple[str, ...] = field(default=())
 
     @property
     def label(self) -> str:
         """The name used in every report, the same for one release however it was opened."""
         return f"vllm {self.version}" if self.version else "vllm (unknown version)"
+
+    @property
+    def headline(self) -> str:
+        """The first line for a person: ``vllm 0.33.0 (sdist from the package index): why``."""
+        return f"{self.label} ({self._opened_as()}): {self.why}"
+
+    def _opened_as(self) -> str:
+        if self.kind == "index":
+            form = "wheel" if self.origin.endswith(".whl") else "sdist"
+            return f"{form} from the package index"
+        if self.kind == "git":
+            return f"git revision {self.origin}"
+        if self.kind == "installed":
+            return f"installed in {self.origin}"
+        return f"{self.kind} {self.origin}"

@@ -1,0 +1,209 @@
+"""Classes: the linearisation across modules, and attribute lookup as ``hasattr`` does it.
+
+The C3 algorithm is Python's own (Simionato, "The Python 2.3 Method Resolution Order"). Bases
+outside the tree take part as classes without known bases: they are named, and taken not to
+provide a capability of the tree. A base that could not be resolved stays in the result as a
+value, and makes a lookup that reaches it undecided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from auditor.facts import Assign, Bind, Func, Name
+from auditor.facts import Sequence as Display
+from auditor.values import (
+    UNBOUND,
+    Builtin,
+    ClassValue,
+    Either,
+    Foreign,
+    Opaque,
+    Place,
+    Undecided,
+    Value,
+)
+
+_Item = TypeVar("_Item")
+
+
+class InconsistentOrder(Exception):  # noqa: N818 - an outcome that Python names so
+    """No linearisation satisfies all bases (Python raises ``TypeError`` there)."""
+
+    def __init__(self, candidates: Sequence[object]) -> None:
+        super().__init__("Cannot create a consistent method resolution order (MRO)")
+        self.candidates = candidates
+
+
+def merge(sequences: Iterable[Sequence[_Item]]) -> list[_Item]:
+    """C3's merge: take the first head that is in no tail, until nothing is left.
+
+    Raises:
+        InconsistentOrder: every head stands in some tail.
+    """
+    pending = [list(sequence) for sequence in sequences if sequence]
+    result: list[_Item] = []
+    while pending:
+        for sequence in pending:
+            head = sequence[0]
+            if not any(head in other[1:] for other in pending):
+                break
+        else:
+            raise InconsistentOrder([sequence[0] for sequence in pending])
+        result.append(head)
+        pending = [rest for other in pending if (rest := other[1:] if other[0] == head else other)]
+    return result
+
+
+def linearise(cls: ClassValue) -> tuple[Value, ...]:
+    """The MRO of ``cls``: classes of the tree, foreign ones, and unresolved values, in order.
+
+    Raises:
+        InconsistentOrder: as Python's ``TypeError`` at class creation.
+    """
+    if cls.mro is None:
+        bases = list(_distinct(cls.bases))
+        cls.mro = (cls, *merge([*map(_mro_of, bases), bases]))
+    result: tuple[Value, ...] = cls.mro
+    return result
+
+
+def _distinct(bases: Iterable[Value]) -> Iterator[Value]:
+    # ``object`` is last in every MRO; leaving it out keeps foreign classes comparable.
+    return (base for base in bases if base != Builtin("object"))
+
+
+def _mro_of(base: Value) -> Sequence[Value]:
+    return linearise(base) if isinstance(base, ClassValue) else (base,)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An attribute that the class has: who provides it, where, and how it got there."""
+
+    owner: ClassValue
+    where: Place
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """No class of the MRO has the attribute. ``foreign`` are the bases not looked into."""
+
+    foreign: tuple[Foreign, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """It cannot be said whether the class has the attribute."""
+
+    why: Undecided
+
+
+Lookup = Found | Missing | Open
+
+
+def lookup(cls: ClassValue, name: str) -> Lookup:
+    """What ``hasattr(cls, name)`` would find, and where.
+
+    An attribute set to None exists; an annotation without a value does not (both as Python).
+    """
+    foreign: list[Foreign] = []
+    still_open: Open | None = None
+    for member in linearise(cls):
+        if isinstance(member, ClassValue):
+            found = own_attribute(member, name)
+            if isinstance(found, Found):
+                # An open base before it may hide it with its own, but cannot take it away.
+                return found
+            still_open = still_open or found
+        elif isinstance(member, Foreign):
+            foreign.append(member)
+        elif not isinstance(member, Builtin):
+            still_open = still_open or Open(_why_open(cls, member))
+    return still_open or Missing(tuple(foreign))
+
+
+def _why_open(cls: ClassValue, base: Value) -> Undecided:
+    match base:
+        case Opaque(reason=reason, where=where, text=text):
+            return Undecided(f"a base of {cls.dotted} is not known: {reason}", where, text)
+        case Either(options=options):
+            guard = options[0][0]
+            why = f"a base of {cls.dotted} depends on an open condition"
+            return Undecided(why, guard.where, guard.text)
+        case _:
+            where = Place(cls.module.path, cls.facts.line)
+            return Undecided(f"a base of {cls.dotted} is a {type(base).__name__}", where)
+
+
+def member_name(member: Value) -> str:
+    """The name of a member of an MRO, for a person."""
+    match member:
+        case ClassValue():
+            return member.dotted
+        case Foreign(name=name) | Builtin(name=name):
+            return name
+        case Opaque(text=text):
+            return text or "an unresolved base"
+        case _:
+            return "an unresolved base"
+
+
+def own_attribute(cls: ClassValue, name: str) -> Found | Open | None:
+    """The attribute as ``cls`` itself has it: from its body, or set from outside."""
+    if name in cls.extra:
+        value, where = cls.extra[name]
+        return _presence(cls, value, where, "assigned from outside the class body")
+    namespace = body_namespace(cls)
+    if name in namespace:
+        where = Place(cls.module.path, cls.lines.get(name, cls.facts.line))
+        return _presence(cls, namespace[name], where, "defined in the class body")
+    slots = namespace.get("__slots__")
+    if isinstance(slots, tuple | list) and name in slots:
+        return Found(cls, Place(cls.module.path, cls.facts.line), "a slot")
+    return None
+
+
+def _presence(cls: ClassValue, value: Value, where: Place, how: str) -> Found | Open | None:
+    if value is UNBOUND:
+        return None
+    if isinstance(value, Either) and any(option is UNBOUND for option in value.values()):
+        guard = value.options[0][0]
+        why = f"whether {cls.dotted} has it depends on an open condition"
+        return Open(Undecided(why, guard.where, guard.text))
+    return Found(cls, where, how)
+
+
+def body_namespace(cls: ClassValue) -> dict[str, Value]:
+    """The namespace of the class body; for a plain body, read off its facts when first asked."""
+    if cls.namespace is None:
+        cls.namespace = {}
+        for fact in cls.facts.body:
+            for name, value in _plain_bindings(fact):
+                cls.namespace[name] = value
+                cls.lines[name] = fact.line
+    return cls.namespace
+
+
+def _plain_bindings(fact: object) -> Iterator[tuple[str, Value]]:
+    match fact:
+        case Func(name=name):
+            yield name, Opaque(f"method {name}")
+        case Assign(targets=targets, value=value):
+            constant = getattr(value, "value", None)
+            for target in targets:
+                if isinstance(target, Name):
+                    yield target.id, constant
+                elif isinstance(target, Display):
+                    yield from (
+                        (item.id, Opaque("unpacked"))
+                        for item in target.items
+                        if isinstance(item, Name)
+                    )
+        case Bind(names=names):
+            yield from ((name, Opaque("bound")) for name in names)
+        case _:
+            return

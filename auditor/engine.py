@@ -1,0 +1,99 @@
+"""What the engine says: where it probes a model for a capability, and with which sentence.
+
+Read off the audited tree: ``if not hasattr(model, "<name>"): raise …`` below ``vllm/v1/``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from auditor.facts import Unparsed
+from auditor.program import Files
+from auditor.syntax import parse
+from auditor.values import Place
+
+
+@dataclass(frozen=True, slots=True)
+class GuardSite:
+    """One probe that raises: its place, the exception type, and the message as a template.
+
+    ``{class}`` in the message stands for the name of the draft class; other braces hold the
+    source of what would be formatted.
+    """
+
+    where: Place
+    text: str
+    type: str
+    message: str
+
+    def sentence(self, class_name: str) -> str:
+        """What the engine would raise for a draft class of this name."""
+        return f"{self.type}: {self.message.replace('{class}', class_name)}"
+
+
+def guard_sites(
+    files: Files, paths: Iterable[str], folder: str, capability: str
+) -> tuple[GuardSite, ...]:
+    """Every place below ``folder`` that raises where a model lacks ``capability``."""
+    quoted = (f'"{capability}"'.encode(), f"'{capability}'".encode())
+    sites: list[GuardSite] = []
+    for path in sorted(paths):
+        if not path.startswith(folder) or not path.endswith(".py"):
+            continue
+        source = files.source(path)
+        if isinstance(source, Unparsed) or not any(text in source for text in quoted):
+            continue
+        tree = parse(source)
+        if not isinstance(tree, Unparsed):
+            sites.extend(_sites(tree, path, capability))
+    return tuple(sites)
+
+
+def _sites(tree: ast.Module, path: str, capability: str) -> Iterable[GuardSite]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and _probes(node.test, capability):
+            for inner in node.body:
+                if isinstance(inner, ast.Raise) and isinstance(inner.exc, ast.Call):
+                    yield GuardSite(
+                        Place(path, node.test.lineno),
+                        f"if {ast.unparse(node.test)}:",
+                        ast.unparse(inner.exc.func),
+                        _template(inner.exc),
+                    )
+
+
+def _probes(test: ast.expr, capability: str) -> bool:
+    """Whether the test holds exactly when a ``hasattr`` for the capability fails."""
+    match test:
+        case ast.UnaryOp(
+            op=ast.Not(),
+            operand=ast.Call(func=ast.Name(id="hasattr"), args=[_, ast.Constant(value=name)]),
+        ):
+            return bool(name == capability)
+        case _:
+            return False
+
+
+def _template(call: ast.Call) -> str:
+    if not call.args:
+        return ""
+    match call.args[0]:
+        case ast.Constant(value=str() as text):
+            return text
+        case ast.JoinedStr(values=values):
+            return "".join(map(_part, values))
+        case other:
+            return ast.unparse(other)
+
+
+def _part(value: ast.expr) -> str:
+    match value:
+        case ast.Constant(value=text):
+            return str(text)
+        case ast.FormattedValue(value=inner):
+            source = ast.unparse(inner)
+            return "{class}" if source.endswith("__name__") else f"{{{source}}}"
+        case other:
+            return ast.unparse(other)

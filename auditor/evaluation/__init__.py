@@ -1,0 +1,7 @@
+"""Evaluates the top level of modules in three values, without executing any of it.
+
+Read from the bottom up: :mod:`frame` (where statements run), :mod:`machine` (what each part needs
+of the others), :mod:`truth`, :mod:`names`, :mod:`expressions`, :mod:`binding`, :mod:`branches`,
+:mod:`exceptions`, :mod:`statements`, :mod:`builtin_calls`, :mod:`calls`, :mod:`import_statements`.
+:class:`auditor.imports.ImportRun` is the whole.
+"""

@@ -1,0 +1,296 @@
+"""Calls of Python's builtins, and of methods of constants and containers.
+
+Pure ones are applied to constants by Python itself; those that look at attributes or change a
+namespace have their meaning here.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+
+from auditor import facts as f
+from auditor.evaluation.frame import Frame, is_plain, join
+from auditor.evaluation.statements import Statements
+from auditor.values import (
+    UNBOUND,
+    Builtin,
+    ClassValue,
+    Closure,
+    Either,
+    Error,
+    Foreign,
+    Function,
+    Guard,
+    Method,
+    ModuleValue,
+    Opaque,
+    PlatformObject,
+    PythonError,
+    Undecided,
+    Value,
+)
+
+_PURE = frozenset(
+    (
+        "abs all any bool bytes dict divmod enumerate float format frozenset int len list max "
+        "min range repr reversed round set slice sorted str sum tuple zip"
+    ).split()
+)
+
+#: Methods of constants and containers that only compute.
+_PURE_METHODS = frozenset(
+    (
+        "capitalize casefold count decode encode endswith find format get index isdigit items "
+        "join keys lower lstrip partition removeprefix removesuffix replace rpartition rsplit "
+        "rstrip split splitlines startswith strip title upper values difference intersection "
+        "issubset issuperset union copy"
+    ).split()
+)
+
+_MUTATING_METHODS = frozenset(
+    ("append extend insert remove add discard update setdefault pop clear sort reverse").split()
+)
+
+
+class BuiltinCalls(Statements):
+    """Gives Python's builtins their meaning."""
+
+    def _builtin(
+        self, name: str, args: tuple[Value, ...], keywords: tuple[tuple[str, Value], ...],
+        frame: Frame, line: int, text: str,
+    ) -> Value:  # fmt: skip
+        if name in _PURE:
+            values = [self.force(arg, frame) for arg in args]
+            if name == "bool" and len(values) == 1:
+                return self._truth_value(values[0], frame, line, text)
+            if name in ("any", "all") and len(values) == 1 and isinstance(values[0], list | tuple):
+                return self._any_all(name, list(values[0]), frame, line, text)
+            containers = name in (
+                "list",
+                "tuple",
+                "set",
+                "frozenset",
+                "dict",
+                "len",
+                "enumerate",
+                "zip",
+                "reversed",
+            )
+            usable = all(
+                is_plain(v) or (containers and isinstance(v, tuple | list | dict)) for v in values
+            )
+            if usable and all(is_plain(v) for _, v in keywords):
+                function = getattr(builtins, name)
+                result = self._python(
+                    lambda a, k: function(*a, **k), values, dict(keywords), frame, line
+                )
+                return list(result) if isinstance(result, zip | enumerate | reversed) else result
+        return Opaque(f"the result of {name}()", frame.place(line), text)
+
+    def _truth_value(self, value: Value, frame: Frame, line: int, text: str) -> Value:
+        truth = self.truth(value, frame)
+        if isinstance(truth, Undecided):
+            return Opaque(truth.reason, truth.where or frame.place(line), truth.text or text)
+        return truth
+
+    def _any_all(self, name: str, values: list[Value], frame: Frame, line: int, text: str) -> Value:
+        settles = name == "any"
+        truths = [self.truth(value, frame) for value in values]
+        if any(truth is settles for truth in truths):
+            return settles
+        unsettled = next((truth for truth in truths if isinstance(truth, Undecided)), None)
+        if unsettled is None:
+            return not settles
+        return Opaque(
+            unsettled.reason, unsettled.where or frame.place(line), unsettled.text or text
+        )
+
+    def _attribute_name(self, call: f.Call, frame: Frame, line: int) -> tuple[Value, Value] | None:
+        if len(call.args) < 2 or call.starred:
+            return None
+        owner = self.evaluate(call.args[0], frame, line)
+        name = self.force(self.evaluate(call.args[1], frame, line), frame)
+        return (owner, name) if isinstance(name, str) else None
+
+    def _hasattr(self, call: f.Call, frame: Frame, line: int) -> Value:
+        pair = self._attribute_name(call, frame, line)
+        if pair is None:
+            return Opaque("hasattr by an unknown name", frame.place(line), call.text)
+        return self._probe(pair[0], pair[1], call, frame, line, lambda _: True, lambda: False)
+
+    def _getattr(self, call: f.Call, frame: Frame, line: int) -> Value:
+        pair = self._attribute_name(call, frame, line)
+        if pair is None:
+            return Opaque("getattr by an unknown name", frame.place(line), call.text)
+        if len(call.args) == 2:
+            return self.attribute(pair[0], pair[1], frame, line)
+        default = self.evaluate(call.args[2], frame, line)
+        return self._probe(pair[0], pair[1], call, frame, line, lambda v: v, lambda: default)
+
+    def _probe(
+        self, owner: Value, name: str, call: f.Call, frame: Frame, line: int,
+        found: Callable[[Value], Value], missing: Callable[[], Value],
+    ) -> Value:  # fmt: skip
+        """Look for an attribute; only ``AttributeError`` means that it is missing."""
+        owner = self.force(owner, frame)
+        if isinstance(owner, Either):
+            return self._each(
+                self.alive(owner),
+                frame,
+                lambda one: self._probe(one, name, call, frame, line, found, missing),
+            )
+        if isinstance(owner, Foreign):
+            why = f"whether {owner.name} has {name} is not known"
+            return Opaque(why, frame.place(line), call.text)
+        if isinstance(owner, PlatformObject):
+            known = (
+                not isinstance(self.platform.attribute(name), Undecided)
+                or name in self.platform.predicates
+            )
+            value = self.attribute(owner, name, frame, line)
+            return (
+                found(value)
+                if known
+                else Opaque(f"whether the platform has {name}", frame.place(line), call.text)
+            )
+        mark = frame.doubts.mark()
+        try:
+            value = self.attribute(owner, name, frame, line)
+        except PythonError as raised:
+            if "AttributeError" in raised.error.bases:
+                return missing()
+            raise
+        doubts = frame.doubts.since(mark)
+        if isinstance(value, Opaque) and not isinstance(owner, ModuleValue):
+            return Opaque(f"whether it has {name}", frame.place(line), call.text)
+        if doubts:
+            frame.doubts.drop(doubts)
+            why_open = doubts[0].condition
+            guard = Guard(why_open.where or frame.place(line), why_open.text, None)
+            other = Guard(guard.where, guard.text, None, negated=True)
+            return join(((other, found(value)), (guard, missing())))
+        return found(value)
+
+    def _setattr(self, call: f.Call, frame: Frame, line: int) -> Value:
+        pair = self._attribute_name(call, frame, line)
+        if pair is not None and len(call.args) == 3:
+            value = self.evaluate(call.args[2], frame, line)
+            self.store_attribute(pair[0], pair[1], value, frame, line)
+        return None
+
+    def _delattr(self, call: f.Call, frame: Frame, line: int) -> Value:
+        pair = self._attribute_name(call, frame, line)
+        if pair is not None and isinstance(pair[0], ClassValue):
+            pair[0].extra[pair[1]] = (UNBOUND, frame.place(line))
+        return None
+
+    def _globals(self, call: f.Call, frame: Frame, line: int) -> Value:
+        return (
+            frame.names if call.func == f.Name("locals") and frame.is_call else frame.module.names
+        )
+
+    def _vars(self, call: f.Call, frame: Frame, line: int) -> Value:
+        if not call.args:
+            return self._globals(call, frame, line)
+        owner = self.evaluate(call.args[0], frame, line)
+        return (
+            owner.names
+            if isinstance(owner, ModuleValue)
+            else Opaque("vars()", frame.place(line), call.text)
+        )
+
+    def _dunder_import(self, call: f.Call, frame: Frame, line: int) -> Value:
+        name = self.force(self.evaluate(call.args[0], frame, line), frame) if call.args else None
+        if not isinstance(name, str):
+            return Opaque("__import__ of an unknown name", frame.place(line), call.text)
+        leaf = self.import_module(name, frame, frame.place(line))
+        if any(keyword == "fromlist" for keyword, _ in call.keywords) or len(call.args) > 3:
+            return leaf
+        head = self.loaded(name.partition(".")[0])
+        return leaf if head is UNBOUND else head
+
+    def _isinstance(self, call: f.Call, frame: Frame, line: int) -> Value:
+        if len(call.args) != 2:
+            return Opaque("isinstance", frame.place(line), call.text)
+        value = self.force(self.evaluate(call.args[0], frame, line), frame)
+        types = self.evaluate(call.args[1], frame, line)
+        wanted = types if isinstance(types, tuple) else (types,)
+        if is_plain(value) and all(isinstance(t, Builtin) for t in wanted):
+            classes = tuple(getattr(builtins, t.name) for t in wanted)
+            return self._python(isinstance, value, classes, frame, line)
+        if isinstance(value, Error):
+            result = self.is_instance(value, types, frame.place(line), frame)
+            return (
+                result
+                if isinstance(result, bool)
+                else Opaque(result.reason, frame.place(line), call.text)
+            )
+        return Opaque("isinstance", frame.place(line), call.text)
+
+    def _callable(self, call: f.Call, frame: Frame, line: int) -> Value:
+        values = [self.force(self.evaluate(node, frame, line), frame) for node in call.args]
+        if len(values) == 1 and isinstance(
+            values[0], Function | ClassValue | Closure | Builtin | Method
+        ):
+            return True
+        if len(values) == 1 and (is_plain(values[0]) or isinstance(values[0], ModuleValue)):
+            return False
+        return Opaque("callable()", frame.place(line), call.text)
+
+    def _method(
+        self, method: Method, args: tuple[Value, ...], keywords: tuple[tuple[str, Value], ...],
+        frame: Frame, line: int, text: str,
+    ) -> Value:  # fmt: skip
+        name, owner = method.name, method.owner
+        values = [self.force(arg, frame) for arg in args] if name in _PURE_METHODS else list(args)
+        container = isinstance(owner, list | dict | set | tuple)
+        if name in _MUTATING_METHODS and container:
+            return self._mutate(owner, name, values, dict(keywords), frame, line)
+        if (
+            name in _PURE_METHODS
+            and all(is_plain(v) for v in values[:1])
+            and (container or is_plain(values))
+        ):
+            function = getattr(owner, name)
+            result = self._python(
+                lambda a, k: function(*a, **k), values, dict(keywords), frame, line
+            )
+            if name in ("keys", "values", "items"):
+                return list(result)
+            return result
+        return Opaque(f"the result of .{name}()", frame.place(line), text)
+
+    def _mutate(
+        self,
+        owner: Value,
+        name: str,
+        values: list[Value],
+        keywords: dict[str, Value],
+        frame: Frame,
+        line: int,
+    ) -> Value:
+        if name in ("extend", "update"):
+            values = [self.force(value, frame) for value in values]
+            if any(isinstance(value, Opaque) for value in values):
+                # What was added is not known, so what is in it is not known either.
+                self.open_condition(
+                    Undecided(f"entries added by .{name}() are not known", frame.place(line)), frame
+                )
+                return None
+        function = getattr(owner, name)
+        return self._python(lambda a, k: function(*a, **k), values, keywords, frame, line)
+
+
+SPECIAL: dict[str, Callable[[BuiltinCalls, f.Call, Frame, int], Value]] = {
+    "hasattr": BuiltinCalls._hasattr,
+    "getattr": BuiltinCalls._getattr,
+    "setattr": BuiltinCalls._setattr,
+    "delattr": BuiltinCalls._delattr,
+    "globals": BuiltinCalls._globals,
+    "locals": BuiltinCalls._globals,
+    "vars": BuiltinCalls._vars,
+    "__import__": BuiltinCalls._dunder_import,
+    "isinstance": BuiltinCalls._isinstance,
+    "callable": BuiltinCalls._callable,
+}

@@ -1,0 +1,89 @@
+"""What each part of the evaluation needs of the others."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+
+from auditor import facts as f
+from auditor.evaluation.frame import Frame
+from auditor.platforms import Platform
+from auditor.values import (
+    Function,
+    ModuleValue,
+    Place,
+    Undecided,
+    Value,
+)
+
+
+class Machine(ABC):
+    """One process on one platform, as its parts see each other."""
+
+    platform: Platform
+
+    #: Above zero while a condition is asked for as in a process that sets no variable.
+    bare_environment: int = 0
+
+    #: Open conditions that are settled on the branch that is being followed.
+    known: dict[str, bool]
+
+    @abstractmethod
+    def module_attribute(self, module: ModuleValue, name: str, place: Place, frame: Frame) -> Value:
+        """``module.name``, by Python's rules for modules (PEP 562 included)."""
+
+    @abstractmethod
+    def foreign_attribute(self, name: str) -> Value:
+        """The value of a dotted name outside the tree."""
+
+    @abstractmethod
+    def call(self, func: Value, call: f.Call, frame: Frame, line: int) -> Value:
+        """The value of a call whose function is evaluated already."""
+
+    @abstractmethod
+    def force(self, value: Value, frame: Frame) -> Value:
+        """The value behind a pending call or a deferred name; any other value as it is."""
+
+    @abstractmethod
+    def open_condition(self, why: Undecided, frame: Frame) -> None:
+        """Take note of a condition that stayed open."""
+
+    @abstractmethod
+    def import_module(self, name: str, frame: Frame, place: Place) -> Value:
+        """Import ``name`` with its parents, and give the last module."""
+
+    @abstractmethod
+    def bind_import(self, stmt: f.Import, frame: Frame) -> None:
+        """Run an ``import`` statement."""
+
+    @abstractmethod
+    def bind_import_from(self, stmt: f.ImportFrom, frame: Frame) -> None:
+        """Run a ``from … import`` statement."""
+
+    @abstractmethod
+    def store_item(self, owner: Value, index: Value, value: Value, frame: Frame, line: int) -> None:
+        """``owner[index] = value``."""
+
+    @abstractmethod
+    def find(self, name: str, place: Place) -> bool | Undecided:
+        """Whether a module can be found, without importing it."""
+
+    @abstractmethod
+    def loaded(self, name: str) -> Value:
+        """The entry of ``sys.modules``, or UNBOUND."""
+
+    @abstractmethod
+    def function_facts(self, function: Function) -> f.FunctionFacts | f.Unparsed:
+        """The body of a function of the tree."""
+
+    @abstractmethod
+    def installed_release(self, name: str, place: Place) -> Value:
+        """The version of a distribution, up to what the tree requires of it."""
+
+    @abstractmethod
+    def evaluate(self, node: f.Expr, frame: Frame, line: int) -> Value:
+        """The value of an expression."""
+
+    @abstractmethod
+    def block(self, frame: Frame, body: Iterable[f.Stmt]) -> None:
+        """Run statements in order."""

@@ -1,0 +1,195 @@
+"""Names and attributes, by Python's scoping and lookup rules."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterable
+
+from auditor import facts as f
+from auditor.classes import Found, Missing, linearise, lookup
+from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, Frame, join
+from auditor.evaluation.truth import Truth
+from auditor.values import (
+    UNBOUND,
+    Builtin,
+    ClassValue,
+    Deferred,
+    Doubt,
+    Either,
+    Foreign,
+    Function,
+    Guard,
+    Method,
+    ModuleValue,
+    Opaque,
+    Place,
+    PlatformMethod,
+    PlatformObject,
+    PythonError,
+    Undecided,
+    Value,
+    Version,
+    builtin_error,
+)
+
+_BUILTIN_CONSTANTS: dict[str, Value] = {
+    "__debug__": True,
+    "NotImplemented": Opaque("NotImplemented"),
+}
+
+
+class Names(Truth):
+    """Reads names and attributes."""
+
+    def name(self, frame: Frame, name: str, line: int) -> Value:
+        """The value of a name; a ``NameError`` where no scope binds it."""
+        if self.platform.assumed and name in self.platform.assumed:
+            return self.platform.assumed[name]
+        for scope in frame.scopes:
+            value = scope.get(name, UNBOUND)
+            if value is not UNBOUND:
+                return self._settled(value, frame, line, name)
+        value = frame.module.names.get(name, UNBOUND)
+        if value is not UNBOUND:
+            return self._settled(value, frame, line, name)
+        return self._beyond_module(frame, name, line)
+
+    def _settled(self, value: Value, frame: Frame, line: int, name: str) -> Value:
+        """A bound value; where some branch left the name unbound, a doubt remains."""
+        if isinstance(value, Either) and any(v is UNBOUND for _, v in self.alive(value)):
+            guards = [guard for guard, option in value.options if option is UNBOUND]
+            error = builtin_error("NameError", f"name {name!r} is not defined", frame.place(line))
+            frame.doubt(
+                Doubt(
+                    error, Undecided("a branch does not bind it", guards[0].where, str(guards[0]))
+                )
+            )
+            return join(option for option in value.options if option[1] is not UNBOUND)
+        return value
+
+    def _beyond_module(self, frame: Frame, name: str, line: int) -> Value:
+        module = frame.module
+        if name == "__name__":
+            return module.name
+        if name == "__package__":
+            return module.package
+        if name in ("__file__", "__path__", "__doc__", "__spec__", "__loader__", "__builtins__"):
+            return Opaque(f"{name} of a module", frame.place(line))
+        if name in _BUILTIN_CONSTANTS:
+            return _BUILTIN_CONSTANTS[name]
+        if hasattr(builtins, name):
+            return Builtin(name)
+        if module.wild is not None:
+            return module.wild
+        raise PythonError(
+            builtin_error("NameError", f"name {name!r} is not defined", frame.place(line))
+        )
+
+    def use(self, frame: Frame, dotted: str, line: int) -> None:
+        """Read a dotted name for its exceptions alone."""
+        head, *rest = dotted.split(".")
+        value = self.name(frame, head, line)
+        for attr in rest:
+            if not isinstance(value, ModuleValue | ClassValue | Deferred | None):
+                return
+            value = self.attribute(value, attr, frame, line)
+
+    def attribute(self, owner: Value, name: str, frame: Frame, line: int) -> Value:
+        """``owner.name``, or the ``AttributeError`` that Python would raise."""
+        place = frame.place(line)
+        match self.force(owner, frame):
+            case ModuleValue() as module:
+                return self.module_attribute(module, name, place, frame)
+            case ClassValue() as cls:
+                return self._class_attribute(cls, name, place)
+            case Foreign(name=prefix):
+                return self.foreign_attribute(f"{prefix}.{name}")
+            case PlatformObject():
+                return self._platform_attribute(name, place)
+            case Either() as either:
+                return self._each(
+                    self.alive(either), frame, lambda v: self.attribute(v, name, frame, line)
+                )
+            case Opaque() as opaque:
+                return opaque
+            case Version(possible=possible) if name in ("major", "minor"):
+                index = ("major", "minor").index(name)
+                numbers = {version[index] for version in possible}
+                return numbers.pop() if len(numbers) == 1 else Opaque("the Python release", place)
+            case value if isinstance(value, (*CONSTANT_TYPES, *CONTAINERS)):
+                if hasattr(value, name):
+                    return Method(value, name)
+                kind = type(value).__name__
+                raise PythonError(
+                    builtin_error(
+                        "AttributeError", f"{kind!r} object has no attribute {name!r}", place
+                    )
+                )
+            case _:
+                return Opaque(f"attribute {name}", place)
+
+    def _class_attribute(self, cls: ClassValue, name: str, place: Place) -> Value:
+        match lookup(cls, name):
+            case Found(owner=owner):
+                if name in owner.extra:
+                    return owner.extra[name][0]
+                method = class_method(cls, owner, name)
+                if method is not None:
+                    return method
+                value = (owner.namespace or {}).get(name, UNBOUND)
+                if isinstance(value, Either) or value is UNBOUND or not _is_ordinary(cls):
+                    return Opaque(f"attribute {name} of {cls.qualname}", place)
+                return value
+            case Missing() if not hasattr(type, name) and _is_ordinary(cls):
+                message = f"type object {cls.facts.name!r} has no attribute {name!r}"
+                raise PythonError(builtin_error("AttributeError", message, place))
+            case _:
+                return Opaque(f"attribute {name} of {cls.qualname}", place)
+
+    def _platform_attribute(self, name: str, place: Place) -> Value:
+        value = self.platform.attribute(name)
+        if isinstance(value, Undecided):
+            return PlatformMethod(name)
+        return value
+
+    def _each(
+        self,
+        options: Iterable[tuple[Guard, Value]],
+        frame: Frame,
+        function: Callable[[Value], Value],
+    ) -> Value:
+        """Apply ``function`` to each option; where it raises on some, a doubt remains."""
+        results: list[tuple[Guard, Value]] = []
+        errors: list[tuple[Guard, PythonError]] = []
+        for guard, option in options:
+            try:
+                results.append((guard, function(option)))
+            except PythonError as error:
+                errors.append((guard, error))
+        if not results:
+            raise errors[0][1]
+        for guard, raised in errors:
+            why = Undecided("one of several values", guard.where, str(guard))
+            frame.doubt(Doubt(raised.error, why))
+        return join(results)
+
+
+def _is_ordinary(cls: ClassValue) -> bool:
+    """Whether no metaclass or decorator can give the class other attributes than its bodies do."""
+    return all(
+        isinstance(member, ClassValue) and not member.facts.keywords and not member.facts.decorators
+        for member in linearise(cls)
+    )
+
+
+def class_method(cls: ClassValue, owner: ClassValue, name: str) -> Function | None:
+    """A class or static method that the class body defines once and plainly, bound to ``cls``."""
+    found = [s for s in owner.facts.body if isinstance(s, f.Func) and s.name == name]
+    if len(found) != 1:
+        return None
+    outermost = found[0].decorators[0] if found[0].decorators else None
+    last = outermost.id if isinstance(outermost, f.Name) else ""
+    if last not in ("classmethod", "staticmethod"):
+        return None
+    bound = (cls,) if last == "classmethod" else ()
+    return Function(owner.module, found[0], found[0].decorators[1:], None, bound)

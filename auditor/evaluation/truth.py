@@ -1,0 +1,240 @@
+"""Truth and comparisons, in three values.
+
+``x in "text"`` is a substring test, ``a < b < c`` stops early, and ``None`` is compared by
+identity, as in Python. What is not known is :class:`~auditor.values.Undecided`, with the name of
+the condition where it has one, so that the branch being followed can settle it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+from auditor import releases
+from auditor.classes import Missing, lookup
+from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, IDENTITIES, Frame, is_plain
+from auditor.evaluation.machine import Machine
+from auditor.values import (
+    ClassValue,
+    Either,
+    Error,
+    Foreign,
+    Guard,
+    Instance,
+    Method,
+    Opaque,
+    Place,
+    PlatformMethod,
+    PythonError,
+    Release,
+    Spec,
+    Undecided,
+    Value,
+    Version,
+    builtin_error,
+)
+
+OPERATORS: dict[str, Callable[[Value, Value], Value]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
+    ">": operator.gt, ">=": operator.ge,
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "%": operator.mod,
+    "//": operator.floordiv, "|": operator.or_, "&": operator.and_, "^": operator.xor,
+}  # fmt: skip
+
+
+class Truth(Machine):
+    """Decides conditions."""
+
+    def alive(self, either: Either) -> tuple[tuple[Guard, Value], ...]:
+        """The options that the branch being followed leaves possible."""
+        options = either.options
+        if self.bare_environment:
+            options = tuple(o for o in options if o[0].usual is not False) or options
+        if self.known:
+            options = tuple(o for o in options if self._possible(o[0])) or options
+        return options
+
+    def _possible(self, guard: Guard) -> bool:
+        settled = self.known.get(guard.identity)
+        return settled is None or settled is not guard.negated
+
+    def settled(self, key: str) -> bool | None:
+        """What the branch being followed says of a named condition."""
+        if not key or not self.known:
+            return None
+        value = self.known.get(key.removeprefix("!"))
+        return value if value is None or not key.startswith("!") else not value
+
+    def truth(self, value: Value, frame: Frame) -> bool | Undecided:
+        """``bool(value)``, or why it is open."""
+        value = self.force(value, frame)
+        match value:
+            case Undecided():
+                return value
+            case Opaque(reason=reason, where=where, text=text, key=key):
+                known = self.settled(key)
+                return Undecided(reason, where, text, key) if known is None else known
+            case Either():
+                options = self.alive(value)
+                return self._agreed(
+                    [(guard, self.truth(option, frame)) for guard, option in options]
+                )
+            case Foreign(name=name):
+                return Undecided(f"the value of {name} is not known", None, name)
+            case PlatformMethod() | Method() | Spec() | Version() | Release():
+                return True
+            case Instance(cls=cls, where=where):
+                return self._instance_truth(cls, where)
+            case _ if isinstance(value, IDENTITIES):
+                return True
+            case _ if isinstance(value, (*CONSTANT_TYPES, *CONTAINERS)):
+                return bool(value)
+            case _:
+                return Undecided(f"the truth of a {type(value).__name__} is not known")
+
+    def _agreed(self, truths: list[tuple[Guard, bool | Undecided]]) -> bool | Undecided:
+        """One truth where all options agree; else the condition that tells them apart."""
+        first = truths[0][1]
+        if isinstance(first, bool) and all(truth is first for _, truth in truths):
+            return first
+        guard = truths[0][0]
+        key = ""
+        if len(truths) == 2 and truths[0][0].identity == truths[1][0].identity:
+            answers = {guard.negated: truth for guard, truth in truths}
+            if answers.get(False) is True and answers.get(True) is False:
+                key = guard.identity
+            elif answers.get(False) is False and answers.get(True) is True:
+                key = f"!{guard.identity}"
+        return Undecided("depends on an open condition", guard.where, guard.text, key)
+
+    def _instance_truth(self, cls: ClassValue, where: Place) -> bool | Undecided:
+        for special in ("__bool__", "__len__"):
+            found = lookup(cls, special)
+            if not isinstance(found, Missing) or found.foreign:
+                return Undecided(f"the truth of a {cls.qualname} object is not known", where)
+        return True
+
+    def compare(
+        self, op: str, left: Value, right: Value, frame: Frame, line: int
+    ) -> bool | Undecided:
+        """One comparison in three values."""
+        left, right = self.force(left, frame), self.force(right, frame)
+        for value, swapped in ((left, False), (right, True)):
+            if isinstance(value, Either):
+                return self._compare_each(op, left, right, swapped, frame, line)
+        if op in ("is not", "not in"):
+            positive = self.compare(op.replace("not", "").strip(), left, right, frame, line)
+            if isinstance(positive, Undecided):
+                key = positive.key
+                key = key.removeprefix("!") if key.startswith("!") else key and f"!{key}"
+                return Undecided(positive.reason, positive.where, positive.text, key)
+            return not positive
+        if op == "is":
+            return self._identical(left, right)
+        if op == "in":
+            return self._contains(left, right, frame, line)
+        return self._ordered(op, left, right, frame, line)
+
+    def _compare_each(
+        self, op: str, left: Value, right: Value, swapped: bool, frame: Frame, line: int
+    ) -> bool | Undecided:
+        return self._agreed(
+            [
+                (
+                    guard,
+                    self.compare(op, left, v, frame, line)
+                    if swapped
+                    else self.compare(op, v, right, frame, line),
+                )
+                for guard, v in self.alive(right if swapped else left)
+            ]
+        )
+
+    def _identical(self, left: Value, right: Value) -> bool | Undecided:
+        for value in (left, right):
+            if isinstance(value, Opaque):
+                return Undecided(value.reason, value.where, value.text)
+        if left is None or right is None:
+            other = right if left is None else left
+            if isinstance(other, Foreign):
+                return Undecided(f"whether {other.name} is None is not known", None, other.name)
+            return other is None
+        if isinstance(left, bool) and isinstance(right, bool):
+            return left is right
+        if isinstance(left, (*IDENTITIES, Foreign)) and isinstance(right, (*IDENTITIES, Foreign)):
+            if isinstance(left, Foreign) or isinstance(right, Foreign):
+                return True if left == right else Undecided("objects outside the tree")
+            return bool(left == right)
+        return Undecided(f"identity of a {type(left).__name__} and a {type(right).__name__}")
+
+    def _ordered(
+        self, op: str, left: Value, right: Value, frame: Frame, line: int
+    ) -> bool | Undecided:
+        for value in (left, right):
+            if isinstance(value, Opaque):
+                return Undecided(value.reason, value.where, value.text)
+            if isinstance(value, Foreign):
+                return Undecided(f"the value of {value.name} is not known", None, value.name)
+        if isinstance(left, Version) and is_plain(right):
+            return self._version(op, left, right, frame, line)
+        if isinstance(left, Release) or isinstance(right, Release):
+            return releases.compare(op, left, right)
+        if is_plain(left) and is_plain(right):
+            return bool(self._python(OPERATORS[op], left, right, frame, line))
+        if op in ("==", "!=") and isinstance(left, IDENTITIES) and isinstance(right, IDENTITIES):
+            return (left == right) is (op == "==")
+        return Undecided(f"comparison of a {type(left).__name__} and a {type(right).__name__}")
+
+    def _version(
+        self, op: str, left: Version, right: Value, frame: Frame, line: int
+    ) -> bool | Undecided:
+        results = {
+            bool(self._python(OPERATORS[op], version, right, frame, line))
+            for version in left.possible
+        }
+        if len(results) == 1:
+            return results.pop()
+        return Undecided("depends on the Python release", None, "sys.version_info")
+
+    def _contains(self, item: Value, container: Value, frame: Frame, line: int) -> bool | Undecided:
+        for value in (item, container):
+            if isinstance(value, Opaque):
+                return Undecided(value.reason, value.where, value.text)
+        if is_plain(item) and is_plain(container):
+            return bool(self._python(lambda a, b: a in b, item, container, frame, line))
+        if isinstance(container, CONTAINERS):
+            results = [self.compare("==", item, member, frame, line) for member in container]
+            if any(result is True for result in results):
+                return True
+            unsettled = next((r for r in results if isinstance(r, Undecided)), None)
+            return unsettled if unsettled is not None else False
+        return self.foreign_contains(item, container)
+
+    def foreign_contains(self, item: Value, container: Value) -> bool | Undecided:
+        """``item in container`` for a container outside the tree (``sys.modules``)."""
+        return Undecided(f"the contents of a {type(container).__name__} are not known")
+
+    def _python(
+        self,
+        function: Callable[[Value, Value], Value],
+        left: Value,
+        right: Value,
+        frame: Frame,
+        line: int,
+    ) -> Value:
+        """Let Python compute on constants, and turn its exception into one of the run."""
+        try:
+            return function(left, right)
+        except (TypeError, ValueError, LookupError, ArithmeticError) as error:
+            raise PythonError(self.raised(error, frame.place(line))) from error
+
+    @staticmethod
+    def raised(error: Exception, place: Place) -> Error:
+        """The exception of the run for one that Python raised on constants."""
+        message = str(error.args[0]) if error.args else ""
+        if isinstance(error, KeyError):
+            message = repr(error.args[0])
+        return builtin_error(type(error).__name__, message, place)
+
+    def _placed(self, why: Undecided, frame: Frame, line: int) -> Undecided:
+        return why if why.where else Undecided(why.reason, frame.place(line), why.text, why.key)

@@ -1,0 +1,350 @@
+"""The import run: a module's top level under a platform, and all that it imports.
+
+:class:`ImportRun` is Python's import system (the ``importlib`` reference, PEP 420 and 562) over a
+read-only tree. Modules of the tree are run statement by statement; a module outside it exists
+exactly where the platform's facts say so. Nothing of the tree is imported or executed.
+"""
+
+from __future__ import annotations
+
+from packaging.utils import canonicalize_name
+
+from auditor import facts as f
+from auditor.evaluation.frame import Frame
+from auditor.evaluation.import_statements import Conventions, ImportStatements, Program
+from auditor.platforms import Existence, Platform
+from auditor.releases import release
+from auditor.values import (
+    UNBOUND,
+    ClassValue,
+    Deferred,
+    Doubt,
+    Doubts,
+    Either,
+    Foreign,
+    Function,
+    ModuleValue,
+    Opaque,
+    Origin,
+    Place,
+    PlatformObject,
+    PythonError,
+    Trace,
+    Undecided,
+    Value,
+    builtin_error,
+)
+
+
+class ImportRun(ImportStatements):
+    """One process on one platform: ``sys.modules``, and what stayed open.
+
+    Args:
+        eager: follow every import at once, as Python does. Otherwise an import only binds, and
+            the module behind a name is run when something asks for the name.
+    """
+
+    def __init__(
+        self, program: Program, platform: Platform, conventions: Conventions, *, eager: bool = True
+    ) -> None:
+        self.program = program
+        self.platform = platform
+        self.conventions = conventions
+        self.eager = eager
+        self.modules: dict[str, Value] = {}
+        self.open_conditions: dict[tuple[Place, str], Undecided] = {}
+        self.unparsed: dict[str, f.Unparsed] = {}
+        self.paths_read: set[str] = set()
+        self.known: dict[str, bool] = {}
+
+    def load(self, name: str) -> Value:
+        """Import a module as a process would.
+
+        Raises:
+            PythonError: what the import raises, with the chain of imports.
+        """
+        frame = self._outer()
+        module = self.import_module(name, frame, Place("", 0))
+        if isinstance(module, ModuleValue):
+            for doubt in frame.doubts:
+                module.doubts.add(doubt)
+        return module
+
+    def get(self, module: Value, name: str, trace: list[Trace]) -> tuple[Value, Doubts]:
+        """``getattr(module, name)``, the doubts it leaves, and the steps a ``__getattr__`` took.
+
+        Raises:
+            PythonError: what the lookup raises.
+        """
+        frame = self._outer()
+        frame.trace = trace
+        value = self.force(self.attribute(module, name, frame, 0), frame)
+        return value, frame.doubts
+
+    def settle(self, cls: ClassValue) -> None:
+        """Look up the bases of a class and of its bases that were deferred.
+
+        Raises:
+            PythonError: what importing a base, or putting the bases in order, raises.
+        """
+        frame = self._outer()
+        pending, seen = [cls], set[int]()
+        while pending:
+            one = pending.pop()
+            if id(one) in seen:
+                continue
+            seen.add(id(one))
+            if any(isinstance(base, Deferred) for base in one.bases):
+                one.bases = tuple(self.force(base, frame) for base in one.bases)
+                one.mro = None
+            pending.extend(base for base in one.bases if isinstance(base, ClassValue))
+        self._check_order(cls, frame, cls.facts.line)
+
+    def _outer(self) -> Frame:
+        return Frame(ModuleValue("", "", False, f.ModuleFacts(())), {})
+
+    def open_condition(self, why: Undecided, frame: Frame) -> None:
+        """Take note of a condition that stayed open."""
+        if why.where is not None:
+            self.open_conditions.setdefault((why.where, why.text), why)
+
+    def import_module(self, name: str, frame: Frame, place: Place) -> Value:
+        """Import ``name`` with its parents, and give the last module."""
+        value = self.modules.get(name, UNBOUND)
+        if value is UNBOUND:
+            value = self._find_and_load(name, frame, place)
+        if isinstance(value, ModuleValue) and value.doubts:
+            self._inherit(value, frame, place)
+        return value
+
+    @staticmethod
+    def _inherit(module: ModuleValue, frame: Frame, place: Place) -> None:
+        for doubt in module.doubts:
+            frame.doubt(Doubt(doubt.error.seen_from(place), doubt.condition))
+
+    def _find_and_load(self, name: str, frame: Frame, place: Place) -> Value:
+        parent, _, child = name.rpartition(".")
+        if name.partition(".")[0] not in self.conventions.roots:
+            return self._import_foreign(name, frame, place)
+        package: Value = None
+        if parent:
+            package = self.import_module(parent, frame, place)
+            if name in self.modules:
+                return self.modules[name]
+            if isinstance(package, ModuleValue) and not package.is_package:
+                message = f"No module named {name!r}; {parent!r} is not a package"
+                raise PythonError(self._not_found(message, name, place, ""))
+            if isinstance(package, Opaque | Foreign):
+                return self._beneath_unknown(package, name)
+        value = self._load(name, frame, place)
+        if isinstance(package, ModuleValue):
+            package.names[child] = value
+            package.origins.setdefault(child, Origin(None, 0, ()))
+        return value
+
+    def _beneath_unknown(self, package: Value, name: str) -> Value:
+        value = Foreign(name) if isinstance(package, Foreign) else package
+        self.modules[name] = value
+        return value
+
+    def _load(self, name: str, frame: Frame, place: Place) -> Value:
+        located = self.program.modules.get(name)
+        if located is None:
+            return self._load_without_source(name, frame, place)
+        path, is_package = located
+        facts = self.program.facts(path)
+        self.paths_read.add(path)
+        if isinstance(facts, f.Unparsed):
+            return self._load_unparsed(name, path, facts, frame, place)
+        module = ModuleValue(name, path, is_package, facts, importer=place)
+        self.modules[name] = module
+        inner = Frame(module, module.names)
+        try:
+            self.block(inner, facts.body)
+        except PythonError as raised:
+            # Python takes a module that failed out of sys.modules again.
+            self.modules.pop(name, None)
+            raise PythonError(raised.error.seen_from(place, frame.guards)) from None
+        module.state = "loaded"
+        module.doubts = inner.doubts
+        # A module may have put something else in its place (``sys.modules[__name__] = …``).
+        return self.modules.get(name, module)
+
+    def _load_unparsed(
+        self, name: str, path: str, facts: f.Unparsed, frame: Frame, place: Place
+    ) -> Value:
+        where = Place(path, facts.line)
+        self.unparsed[path] = facts
+        value = Opaque(f"{path} {facts.reason}", where)
+        self.modules[name] = value
+        error = builtin_error("SyntaxError", facts.reason, where).seen_from(place)
+        frame.doubt(Doubt(error, Undecided(facts.reason, where)))
+        return value
+
+    def _load_without_source(self, name: str, frame: Frame, place: Place) -> Value:
+        if name in self.program.namespaces:
+            module = ModuleValue(name, "", True, f.ModuleFacts(()), state="loaded")
+            self.modules[name] = module
+            return module
+        return self._import_foreign(name, frame, place)
+
+    def _import_foreign(self, name: str, frame: Frame, place: Place) -> Value:
+        existence = self._existence(name)
+        root = name.partition(".")[0]
+        message = f"No module named {name if root in self.conventions.roots else root!r}"
+        if root in self.conventions.roots:
+            message = f"No module named {name!r}"
+        if existence.exists is False:
+            raise PythonError(self._not_found(message, name, place, existence.fact, frame.guards))
+        value = Foreign(name)
+        if isinstance(existence.exists, Undecided):
+            why = Undecided(existence.exists.reason, place, f"import {name}", existence.exists.key)
+            self.open_condition(why, frame)
+            frame.doubt(Doubt(self._not_found(message, name, place, existence.fact), why))
+        else:
+            self.modules[name] = value
+        return value
+
+    def _existence(self, name: str) -> Existence:
+        """Whether a module outside the tree exists, by the facts and by the branch followed."""
+        existence = self.platform.existence(name)
+        if isinstance(existence.exists, Undecided):
+            known = self.settled(existence.exists.key)
+            if known is not None:
+                return Existence(known, existence.fact)
+        return existence
+
+    def installed_release(self, name: str, place: Place) -> Value:
+        """The version of a distribution, up to what the tree requires of it."""
+        specifier = self.platform.versions.get(canonicalize_name(name))
+        if specifier is None:
+            return Opaque(f"the version of {name} is not known", place)
+        return release(name, specifier)
+
+    def find(self, name: str, place: Place) -> bool | Undecided:
+        """Whether a module can be found, without importing it."""
+        if name in self.program.modules or name in self.program.namespaces:
+            return True
+        return self._existence(name).exists
+
+    def loaded(self, name: str) -> Value:
+        """The entry of ``sys.modules``, or UNBOUND."""
+        return self.modules.get(name, UNBOUND)
+
+    def force(self, value: Value, frame: Frame) -> Value:
+        """The value behind a pending call or a deferred name; any other value as it is."""
+        if isinstance(value, Deferred):
+            module = self.import_module(value.module, frame, value.where)
+            if value.attr is None:
+                return module
+            return self.force(
+                self._from(module, value.module, value.attr, frame, value.where), frame
+            )
+        return super().force(value, frame)
+
+    def module_attribute(self, module: ModuleValue, name: str, place: Place, frame: Frame) -> Value:
+        """``module.name``: the namespace, then the module's ``__getattr__`` (PEP 562)."""
+        if f"{module.name}.{name}" == self.conventions.current_platform:
+            return PlatformObject()
+        value = module.names.get(name, UNBOUND)
+        if value is UNBOUND:
+            return self._beyond_names(module, name, place, frame)
+        if isinstance(value, Either) and any(v is UNBOUND for _, v in self.alive(value)):
+            guard = next(guard for guard, option in value.options if option is UNBOUND)
+            why = Undecided("a branch does not bind it", guard.where, str(guard))
+            frame.doubt(Doubt(self._no_attribute(module, name, place), why))
+            settled = [option for option in value.options if option[1] is not UNBOUND]
+            return settled[0][1] if len(settled) == 1 else Either(tuple(settled))
+        return value
+
+    def _beyond_names(self, module: ModuleValue, name: str, place: Place, frame: Frame) -> Value:
+        if name == "__name__":
+            return module.name
+        if name in ("__file__", "__doc__", "__spec__", "__dict__", "__loader__", "__package__"):
+            return Opaque(f"{name} of a module", place)
+        if name == "__path__" and module.is_package:
+            return Opaque("__path__ of a package", place)
+        hook = module.names.get("__getattr__", UNBOUND)
+        if isinstance(hook, Function) and not name.startswith("__"):
+            return self._served(hook, module, name, place, frame)
+        if hook is not UNBOUND and not isinstance(hook, Function):
+            return Opaque(f"served by the __getattr__ of {module.name}", place)
+        if not self.eager and f"{module.name}.{name}" in self.program.modules:
+            return self.import_module(f"{module.name}.{name}", frame, place)
+        if module.wild is not None:
+            return module.wild
+        raise PythonError(self._no_attribute(module, name, place))
+
+    def _served(
+        self, hook: Function, module: ModuleValue, name: str, place: Place, frame: Frame
+    ) -> Value:
+        trace: list[Trace] = [
+            Trace("getattr", Place(module.path, hook.facts.line), f"asked for {name}")
+        ]
+        text = f"{module.name}.__getattr__({name!r})"
+        value = self.invoke(hook, (name,), (), frame, place, text, trace)
+        module.origins[name] = Origin(hook.facts, hook.facts.line, (), tuple(trace))
+        if frame.trace is not None:
+            frame.trace.extend(trace)
+        return value
+
+    def foreign_attribute(self, name: str) -> Value:
+        """The value of a dotted name outside the tree."""
+        if name in self.conventions.constants:
+            return self.conventions.constants[name]
+        if name in self.platform.constants:
+            return self.platform.constants[name]
+        if name == "sys.version_info":
+            return self.conventions.python
+        if name in self.platform.assumed:
+            return self.platform.assumed[name]
+        root, _, rest = name.partition(".")
+        if rest == "__version__" and root in self.platform.versions:
+            return release(root, self.platform.versions[root])
+        return Foreign(name)
+
+    def foreign_contains(self, item: Value, container: Value) -> bool | Undecided:
+        """``item in sys.modules`` and ``name in os.environ``."""
+        if container == Foreign("sys.modules") and isinstance(item, str):
+            return self.loaded(item) is not UNBOUND
+        if (
+            container == Foreign("os.environ")
+            and isinstance(item, str)
+            and item in self.platform.environment
+        ):
+            return True
+        if container == Foreign("os.environ") and self.bare_environment:
+            return False
+        return super().foreign_contains(item, container)
+
+    def item(self, owner: Value, index: Value, frame: Frame, line: int) -> Value:
+        """``owner[index]``; ``sys.modules`` and ``os.environ`` have their meaning."""
+        place = frame.place(line)
+        if owner == Foreign("sys.modules"):
+            key = self.force(index, frame)
+            value = self.loaded(key) if isinstance(key, str) else Opaque("a module", place)
+            if value is UNBOUND:
+                raise PythonError(builtin_error("KeyError", repr(key), place))
+            return value
+        if owner == Foreign("os.environ"):
+            key = self.force(index, frame)
+            unset = Opaque("a variable that must be set", place)
+            return (
+                self._environment(key, unset, place, f"os.environ[{key!r}]")
+                if isinstance(key, str)
+                else unset
+            )
+        return super().item(owner, index, frame, line)
+
+    def store_item(self, owner: Value, index: Value, value: Value, frame: Frame, line: int) -> None:
+        """``owner[index] = value``; a store into ``sys.modules`` replaces a module."""
+        owner, key = self.force(owner, frame), self.force(index, frame)
+        if owner == Foreign("sys.modules") and isinstance(key, str):
+            self.modules[key] = value
+        elif isinstance(owner, dict | list):
+            self._python(owner.__setitem__, key, value, frame, line)
+
+    def function_facts(self, function: Function) -> f.FunctionFacts | f.Unparsed:
+        """The body of a function of the tree."""
+        self.paths_read.add(function.module.path)
+        return self.program.function(function.module.path, function.facts)

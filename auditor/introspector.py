@@ -1,0 +1,220 @@
+"""Entry by platform to a resolution with evidence.
+
+A resolution says what a registry entry becomes when a process on that platform loads it: a class,
+an exception with its chain, or undecided with the condition that decides it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from auditor import facts as f
+from auditor.classes import Found, Lookup, Missing, Open, lookup
+from auditor.coverage import ErrorInfo, Row, Step, VerdictName
+from auditor.engine import GuardSite
+from auditor.evidence import Evidence
+from auditor.imports import ImportRun
+from auditor.program import Files
+from auditor.registry import Entry
+from auditor.rulesdata import Capability
+from auditor.values import (
+    ClassValue,
+    Either,
+    Error,
+    Function,
+    ModuleValue,
+    Opaque,
+    PythonError,
+    Trace,
+    Undecided,
+    Value,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The entry loads, and is this class."""
+
+    cls: ClassValue
+    found: Lookup
+
+
+@dataclass(frozen=True, slots=True)
+class Unimportable:
+    """Importing the module, or asking it for the class, raises."""
+
+    error: Error
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The module loads, and does not provide the class."""
+
+    error: Error
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """It cannot be said what the entry is."""
+
+    why: Undecided
+
+
+Resolution = Loaded | Unimportable | Absent | Unresolved
+
+
+class Introspector:
+    """Resolves the entries of a registry table in one import run."""
+
+    def __init__(
+        self, run: ImportRun, files: Files, capability: Capability, guards: tuple[GuardSite, ...]
+    ) -> None:
+        self._run = run
+        self._files = files
+        self._capability = capability
+        self._guards = guards
+        self._evidence = Evidence(run, files)
+        self.open_rows: dict[str, Undecided] = {}
+
+    def row(self, entry: Entry) -> Row:
+        """The row of one entry on this run's platform."""
+        steps = list(self._evidence.registry(entry))
+        resolution = self._resolve(entry, steps)
+        match resolution:
+            case Loaded(cls=cls, found=found):
+                return self._class_row(entry, cls, found, steps)
+            case Unimportable(error=error):
+                return self._error_row(entry, "import", error, steps)
+            case Absent(error=error):
+                return self._error_row(entry, "absent", error, steps)
+            case Unresolved(why=why):
+                return self._open_row(entry, why, steps)
+
+    def _resolve(self, entry: Entry, steps: list[Step]) -> Resolution:
+        """Load the module as the registry does, then ask it for the class."""
+        try:
+            module = self._run.load(entry.module)
+        except PythonError as raised:
+            return Unimportable(raised.error)
+        trace: list[Trace] = []
+        try:
+            value, doubts = self._run.get(module, entry.class_name, trace)
+            if isinstance(value, ClassValue):
+                self._run.settle(value)
+        except PythonError as raised:
+            missing = raised.error.type == "AttributeError" and not trace
+            return Absent(raised.error) if missing else Unimportable(raised.error)
+        open_doubts = list(doubts)
+        if isinstance(module, ModuleValue):
+            steps.extend(self._evidence.binding(module, entry.class_name))
+            open_doubts = [*module.doubts, *doubts]
+        if open_doubts:
+            error, condition = open_doubts[0].error, open_doubts[0].condition
+            why = f"loads unless {error.type}: {error.message} ({condition.reason})"
+            return Unresolved(Undecided(why, condition.where, condition.text))
+        return self._of_value(value)
+
+    def _of_value(self, value: Value) -> Resolution:
+        match value:
+            case ClassValue():
+                return Loaded(value, lookup(value, self._capability.name))
+            case Either(options=options):
+                answers = [self._of_value(option) for option in value.values()]
+                loaded = [answer for answer in answers if isinstance(answer, Loaded)]
+                if len(loaded) == len(answers) and len({a.cls.dotted for a in loaded}) == 1:
+                    return loaded[0]
+                guard = options[0][0]
+                return Unresolved(
+                    Undecided("another class by an open condition", guard.where, guard.text)
+                )
+            case Opaque(reason=reason, where=where, text=text):
+                return Unresolved(Undecided(f"the class is not known: {reason}", where, text))
+            case None:
+                return Unresolved(Undecided("the name is bound to None there"))
+            case _:
+                return Unresolved(Undecided(f"the name is bound to a {type(value).__name__}"))
+
+    def _class_row(self, entry: Entry, cls: ClassValue, found: Lookup, steps: list[Step]) -> Row:
+        steps.extend(self._evidence.class_steps(cls, self._capability.name, found))
+        verdict, reason = self._verdict(cls, found)
+        if verdict in ("no", "stub"):
+            steps.extend(self._evidence.guards(self._guards, cls.facts.name))
+        if isinstance(found, Open):
+            self.open_rows[entry.architecture] = found.why
+        return Row(
+            architecture=entry.architecture,
+            platform=self._run.platform.name,
+            verdict=verdict,
+            hasattr=None if isinstance(found, Open) else isinstance(found, Found),
+            module=cls.module.name,
+            class_=cls.qualname,
+            owner=found.owner.dotted if isinstance(found, Found) else None,
+            reason=reason,
+            evidence=tuple(steps),
+        )
+
+    def _verdict(self, cls: ClassValue, found: Lookup) -> tuple[VerdictName, str | None]:
+        match found:
+            case Open(why=why):
+                return "?", why.reason
+            case Found():
+                return "yes?", "whether it picks the same token is not analysed"
+            case Missing():
+                if self._is_stub(cls):
+                    return "stub", None
+                agrees = self._capability.agrees_with
+                if agrees is not None and isinstance(lookup(cls, agrees), Missing):
+                    return "n/a", f"no {agrees}"
+                return "no", None
+
+    def _is_stub(self, cls: ClassValue) -> bool:
+        """Whether making an instance only raises ``NotImplementedError``."""
+        found = lookup(cls, "__init__")
+        if not isinstance(found, Found):
+            return False
+        func = next(
+            (s for s in found.owner.facts.body if isinstance(s, f.Func) and s.name == "__init__"),
+            None,
+        )
+        if func is None:
+            return False
+        body = self._run.function_facts(Function(found.owner.module, func, ()))
+        if isinstance(body, f.Unparsed) or len(body.body) != 1:
+            return False
+        match body.body[0]:
+            case f.Raise(exc=f.Call(func=f.Name(id=name)) | f.Name(id=name)):
+                return name == "NotImplementedError"
+            case _:
+                return False
+
+    def _error_row(
+        self, entry: Entry, verdict: VerdictName, error: Error, steps: list[Step]
+    ) -> Row:
+        chain = self._evidence.error_chain(error)
+        return Row(
+            architecture=entry.architecture,
+            platform=self._run.platform.name,
+            verdict=verdict,
+            hasattr=None,
+            module=None,
+            class_=None,
+            owner=None,
+            error=ErrorInfo(error.type, error.message, chain),
+            evidence=(*steps, *chain),
+        )
+
+    def _open_row(self, entry: Entry, why: Undecided, steps: list[Step]) -> Row:
+        self.open_rows[entry.architecture] = why
+        if why.where is not None:
+            steps.append(self._evidence.step("branch", why.where, f"open: {why.reason}", why.text))
+        return Row(
+            architecture=entry.architecture,
+            platform=self._run.platform.name,
+            verdict="?",
+            hasattr=None,
+            module=None,
+            class_=None,
+            owner=None,
+            reason=why.reason,
+            evidence=tuple(steps),
+        )

@@ -1,0 +1,187 @@
+"""What is known of a platform, and what a user adds to it for one run.
+
+A platform answers three kinds of question: a predicate or attribute of ``current_platform``,
+whether a module outside the tree exists there, and an environment variable. Each answer is
+known, or :class:`~auditor.values.Undecided` with its reason; nothing defaults to "no".
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from auditor.errors import UsageError
+from auditor.rulesdata import ModuleRule, PlatformRule, optional_modules, platforms, target
+from auditor.values import Undecided, Value
+
+_WORDS: dict[str, Value] = {"true": True, "false": False, "none": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Existence:
+    """Whether a module outside the tree exists, and the fact that says so."""
+
+    exists: bool | Undecided
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """Modules that exist and modules that are missing, each with the line that says so."""
+
+    present: Mapping[str, str]
+    missing: Mapping[str, str]
+    versions: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """A platform's facts, with the user's ``--assume``, ``--env``, ``--with`` and ``--without``.
+
+    Attributes:
+        name: as in ``rules/platforms/``.
+        attributes: plain attributes of ``current_platform``.
+        predicates: results of its methods without arguments.
+        modules: rules for modules outside the tree that count before what the tree says.
+        fallback: rules that count where the tree says nothing.
+        constants: values of dotted names outside the tree (``torch.version.hip``).
+        assumed: source text or name of a condition to its value.
+        environment: variables that the user set.
+        present: modules that the tree says are installed, each with the line that says so.
+        missing: modules that the tree says are not.
+        versions: what the tree requires of the version of a distribution.
+        everything: every module outside the tree exists (for a build, which has its tools).
+    """
+
+    name: str
+    attributes: Mapping[str, str]
+    predicates: Mapping[str, bool]
+    modules: tuple[ModuleRule, ...] = ()
+    fallback: tuple[ModuleRule, ...] = ()
+    constants: Mapping[str, Value] = field(default_factory=dict)
+    assumed: Mapping[str, Value] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    present: Mapping[str, str] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    everything: bool = False
+
+    def attribute(self, name: str) -> Value:
+        """The value of ``current_platform.<name>``, or Undecided.
+
+        A method gives Undecided here too; :meth:`call` asks for its result.
+        """
+        if name in self.assumed:
+            return self.assumed[name]
+        if name in self.attributes:
+            return self.attributes[name]
+        return Undecided(f"current_platform.{name} is not known on {self.name}")
+
+    def call(self, name: str, has_arguments: bool) -> Value:
+        """The result of ``current_platform.<name>(…)``, or Undecided."""
+        if name in self.assumed:
+            return self.assumed[name]
+        if name in self.predicates and not has_arguments:
+            return self.predicates[name]
+        return Undecided(
+            f"current_platform.{name}() depends on the device; --assume {name}=VALUE decides it"
+        )
+
+    def existence(self, module: str) -> Existence:
+        """Whether ``module`` (dotted, outside the tree) can be found on this platform."""
+        if self.everything or module.partition(".")[0] in sys.stdlib_module_names:
+            return Existence(True, "Python's standard library")
+        # A rule for a submodule is nearer than what is known of its package.
+        for name in _prefixes(module):
+            for rule in self.modules:
+                if name in rule.names:
+                    return Existence(rule.exist, rule.reason)
+            if name in self.present:
+                return Existence(True, self.present[name])
+            if name in self.missing:
+                return Existence(False, self.missing[name])
+            for rule in self.fallback:
+                if name in rule.names:
+                    return Existence(rule.exist, rule.reason)
+        return self._unlisted(module)
+
+    def _unlisted(self, module: str) -> Existence:
+        root = module.partition(".")[0]
+        if not all(part.isidentifier() for part in module.split(".")):
+            return Existence(False, f"{module!r} is not the name of a module")
+        reason = f"nothing says whether {root} is installed on {self.name}"
+        if root == target().package.name:
+            return Existence(
+                False, f"the tree has no {module}, and nothing builds it for {self.name}"
+            )
+        decided_by = f"{reason}; --with {root} or --without {root} decides it"
+        why = Undecided(decided_by, key=f"installed:{root}")
+        return Existence(why, reason)
+
+
+def _prefixes(module: str) -> Iterator[str]:
+    """``a.b.c``, ``a.b``, ``a``."""
+    while module:
+        yield module
+        module = module.rpartition(".")[0]
+
+
+def platform_names() -> tuple[str, ...]:
+    """The known platforms, in the order of reports."""
+    return tuple(rule.name for rule in platforms())
+
+
+def build(
+    rule: PlatformRule,
+    assume: Mapping[str, str],
+    environment: Mapping[str, str],
+    extra: tuple[ModuleRule, ...] = (),
+    installed: Installed | None = None,
+) -> Platform:
+    """The platform of ``rule`` as the user's options change it.
+
+    ``extra`` module rules (the user's own) come before the rule's; ``installed`` is what the
+    tree says, and comes last.
+    """
+    return Platform(
+        name=rule.name,
+        attributes=rule.attributes,
+        predicates=rule.predicates,
+        modules=(*extra, *rule.modules),
+        fallback=(*rule.fallback, *optional_modules()),
+        constants={name: literal(value) for name, value in rule.constants.items()},
+        assumed={normal_text(name): literal(value) for name, value in assume.items()},
+        environment=environment,
+        present=installed.present if installed else {},
+        missing=installed.missing if installed else {},
+        versions=installed.versions if installed else {},
+    )
+
+
+def literal(text: str) -> Value:
+    """The value of an option: a Python literal, ``true``/``false``, or else the string itself."""
+    word = text.strip().lower()
+    if word in _WORDS:
+        return _WORDS[word]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def normal_text(text: str) -> str:
+    """Source text as ``--assume`` compares it: parsed and written again, so spacing is free.
+
+    Raises:
+        UsageError: the text is not an expression.
+    """
+    try:
+        return ast.unparse(ast.parse(text.strip(), mode="eval"))
+    except SyntaxError as error:
+        raise UsageError(
+            f"{text!r} is not a Python expression: {error.msg}",
+            where="--assume",
+            next_step="Give NAME=VALUE, where NAME is a name or the text of a condition.",
+        ) from error

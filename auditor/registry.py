@@ -1,0 +1,132 @@
+"""The registry tables: architecture to module and class.
+
+A table is read by running the registry's module with imports deferred, so that a table that is
+built by an update, a merge or a branch is read as Python would build it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from auditor.errors import RegistryError
+from auditor.imports import ImportRun
+from auditor.program import Files
+from auditor.values import ModuleValue, Opaque, Place, PythonError, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row of a registry table: the architecture, and the class that it names."""
+
+    architecture: str
+    module: str
+    class_name: str
+    where: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A registry table, and the keys whose value is not a pair of strings."""
+
+    entries: tuple[Entry, ...]
+    unread: tuple[tuple[str, Place], ...]
+
+
+def read_table(run: ImportRun, files: Files, dotted: str, package: str) -> Table:
+    """The table ``dotted`` (``module.NAME``).
+
+    Args:
+        run: an import run whose imports are deferred.
+        files: the files of the tree.
+        dotted: the module and the name of the table.
+        package: the package that module names in the table are relative to.
+
+    Raises:
+        RegistryError: the table is missing, or is not something that can be read.
+    """
+    module_name, _, name = dotted.rpartition(".")
+    module = _module(run, module_name)
+    value, doubts = run.get(module, name, []) if name in module.names else (None, [])
+    origin = module.origins.get(name)
+    if origin is None:
+        raise RegistryError(
+            f"there is no table {name}",
+            where=module.path,
+            next_step="Releases that have it start at vllm 0.9; check --vllm.",
+        )
+    if not isinstance(value, dict) or doubts:
+        raise RegistryError(
+            f"{name} is {_kind(value)}, not a dict that can be read",
+            where=f"{module.path}:{origin.line}",
+            next_step="The audit needs a dict of constants there.",
+        )
+    return _entries(value, module, origin.line, files, run, package)
+
+
+def _module(run: ImportRun, name: str) -> ModuleValue:
+    located = run.program.modules.get(name)
+    where = located[0] if located else name.replace(".", "/") + ".py"
+    try:
+        module = run.load(name)
+    except PythonError as raised:
+        error = raised.error
+        place = error.chain[0] if error.chain and error.chain[0].path else where
+        raise RegistryError(
+            f"the registry cannot be read: {error.type}: {error.message}",
+            where=str(place),
+            next_step="Check that --vllm names a vLLM tree.",
+        ) from raised
+    if not isinstance(module, ModuleValue):
+        reason = module.reason if isinstance(module, Opaque) else "it is not Python source"
+        raise RegistryError(
+            f"the registry cannot be read: {reason}",
+            where=where,
+            next_step="Check that --vllm names an intact vLLM tree.",
+        )
+    return module
+
+
+def _kind(value: Value) -> str:
+    return (
+        f"`{value.text or value.reason}`"
+        if isinstance(value, Opaque)
+        else f"a {type(value).__name__}"
+    )
+
+
+def _entries(
+    value: dict[Value, Value],
+    module: ModuleValue,
+    line: int,
+    files: Files,
+    run: ImportRun,
+    package: str,
+) -> Table:
+    source = files.source(module.path)
+    lines = source.splitlines() if isinstance(source, bytes) else []
+    entries: list[Entry] = []
+    unread: list[tuple[str, Place]] = []
+    for key, target in value.items():
+        where = Place(module.path, _line_of(key, lines, line))
+        match target:
+            case (str() as relative, str() as class_name, *_) if isinstance(key, str):
+                entries.append(Entry(key, _absolute(relative, run, package), class_name, where))
+            case _:
+                unread.append((str(key), where))
+    return Table(tuple(entries), tuple(unread))
+
+
+def _absolute(relative: str, run: ImportRun, package: str) -> str:
+    """The full name of a module in a table: as given when it starts at a root of the tree."""
+    head = relative.partition(".")[0]
+    return relative if head in run.conventions.roots else f"{package}.{relative}"
+
+
+def _line_of(key: Value, lines: list[bytes], start: int) -> int:
+    """The line of a key, searched from the table's first line on."""
+    pattern = re.compile(rb"""^\s*['"]""" + re.escape(str(key).encode()) + rb"""['"]\s*:""")
+    for number in range(start, len(lines) + 1):
+        if pattern.match(lines[number - 1]):
+            return number
+    return start

@@ -1,0 +1,125 @@
+"""How the answer for one architecture comes about: every step from the registry to the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from auditor.coverage import VERDICTS, Coverage, Row, Step
+from auditor.reports import rows as view
+from auditor.reports.console import plain, to_text
+from auditor.reports.matrix import STYLES
+
+_INDENT = 2
+_GAP = "  "
+
+
+def render(coverage: Coverage, architecture: str, *, width: int, color: bool = False) -> str:
+    """The evidence for ``architecture``; platforms with the same evidence share one block.
+
+    Args:
+        coverage: a document with at least one row of the architecture.
+        architecture: the registry key.
+        width: in terminal cells; no line is longer.
+        color: whether to write ANSI colours.
+    """
+    rows = [row for row in coverage.rows if row.architecture == architecture]
+    blocks = [plain(f"{architecture}: {coverage.capability} in {coverage.source.label}", "bold")]
+    blocks += [plain(f"Note: {note}", "yellow") for note in view.notes(coverage)]
+    groups = (_group(names, row, width) for names, row in _same_evidence(rows))
+    return to_text(Group(*blocks, *groups), width=width, color=color)
+
+
+def _same_evidence(rows: Sequence[Row]) -> Iterator[tuple[list[str], Row]]:
+    groups: dict[Row, list[str]] = {}
+    for row in rows:
+        groups.setdefault(_anywhere(row), []).append(row.platform)
+    for row, names in groups.items():
+        yield names, row
+
+
+def _anywhere(row: Row) -> Row:
+    """The row without its platform's name, so that the same evidence is equal.
+
+    Notes that name the platform (``true on rocm: taken``) say ``here`` instead; the title of the
+    block has the names. The imports that fail are shown with the error alone.
+    """
+
+    def here(steps: Sequence[Step]) -> tuple[Step, ...]:
+        return tuple(replace(step, note=view.impersonal(step.note, row.platform)) for step in steps)
+
+    error, reason, evidence = row.error, row.reason, row.evidence
+    if error is not None:
+        if error.chain and evidence[-len(error.chain) :] == error.chain:
+            evidence = evidence[: -len(error.chain)]
+        message = view.impersonal(error.message, row.platform)
+        error = replace(error, message=message, chain=here(error.chain))
+    if reason is not None:
+        reason = view.impersonal(reason, row.platform)
+    return replace(row, platform="", error=error, reason=reason, evidence=here(evidence))
+
+
+def _group(platforms: Sequence[str], row: Row, width: int) -> RenderableType:
+    title = plain(f"{', '.join(platforms)}: ", "bold")
+    title.append_text(Text(row.verdict, STYLES[row.verdict]))
+    chain = [step for step in row.evidence if step.kind != "guard"]
+    steps = _steps(chain, width - _INDENT)
+    body = Padding(Group(*steps, _answer(row)), (0, 0, 0, _INDENT))
+    return Group(Text(), title, body)
+
+
+def _steps(steps: Sequence[Step], width: int) -> list[RenderableType]:
+    """``kind  path:line  text   note``; in two lines each where one of them would not fit."""
+    kinds = max((len(step.kind) for step in steps), default=0)
+    places = max((len(_place(step)) for step in steps), default=0)
+    one_line = all(kinds + places + 2 * len(_GAP) + len(_shown(step)) <= width for step in steps)
+    lines: list[RenderableType] = []
+    for step in steps:
+        place, shown = _place(step), _shown(step)
+        if one_line:
+            lines.append(plain(f"{step.kind:{kinds}}{_GAP}{place:{places}}{_GAP}{shown}".rstrip()))
+            continue
+        lines.append(plain(f"{step.kind:{kinds}}{_GAP}{place}".rstrip()))
+        if shown:
+            lines.append(Padding(plain(shown), (0, 0, 0, kinds + len(_GAP))))
+    return lines
+
+
+def _place(step: Step) -> str:
+    """Where the step is; a platform fact has no place in the tree."""
+    return view.place(step.path, step.line)
+
+
+def _shown(step: Step) -> str:
+    return f"{step.text}   {step.note}" if step.note else step.text
+
+
+def _answer(row: Row) -> Table:
+    """The verdict, then what supports it, each in a hanging paragraph."""
+    table = Table.grid(padding=(0, 1, 0, 0))
+    table.add_column(no_wrap=True, justify="right")
+    table.add_column(overflow="fold")
+    table.add_row(Text("=>"), plain(f"{row.verdict}: {VERDICTS[row.verdict]}"))
+    for line in _support(row):
+        table.add_row(Text(), plain(line))
+    for number, step in enumerate(row.error.chain if row.error else (), start=1):
+        table.add_row(Text(f"{number}."), plain(f"{_place(step)}{_GAP}{_shown(step)}".strip()))
+    return table
+
+
+def _support(row: Row) -> Iterator[str]:
+    if row.owner is not None:
+        yield f"the method is provided by {row.owner}"
+    if row.reason is not None:
+        yield f"because: {row.reason}"
+    for step in row.evidence:
+        if step.kind == "guard":
+            yield f"the engine would raise: {step.note or step.text}  ({_place(step)})"
+    if row.error is not None:
+        by = ", by this chain:" if row.error.chain else ""
+        yield f"loading it fails with {view.error_sentence(row.error)}{by}"

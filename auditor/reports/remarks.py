@@ -1,0 +1,51 @@
+"""What follows the table in every report for people: findings, and what was not decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from auditor.coverage import Coverage, Finding, UndecidedItem
+from auditor.reports import rows as view
+
+#: So many of each kind are written out; the rest is counted.
+SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A title, the lines below it, and a sentence for those left out (empty when none is)."""
+
+    title: str
+    lines: tuple[str, ...] = ()
+    rest: str = ""
+
+
+def remark_blocks(coverage: Coverage) -> Iterator[Block]:
+    """Findings first; the last blocks say what was not decided, always."""
+    if coverage.findings:
+        yield _block("Findings", [_finding(finding) for finding in coverage.findings])
+    if not coverage.undecided:
+        yield Block("Not decided: nothing was left open beside the cells above.")
+    for title, items in view.undecided_by_kind(coverage):
+        yield _block(f"Not decided: {title}", [_undecided(item) for item in items])
+
+
+def _block(title: str, lines: Sequence[str]) -> Block:
+    rest = len(lines) - SHOWN
+    more = f"and {rest} more; --format json lists all" if rest > 0 else ""
+    return Block(f"{title} ({len(lines)}):", tuple(lines[:SHOWN]), more)
+
+
+def _finding(finding: Finding) -> str:
+    where = view.place(finding.path, finding.line)
+    return f"{where}  {finding.code} {finding.severity}: {finding.message}"
+
+
+def _undecided(item: UndecidedItem) -> str:
+    subject = f"{item.text} — {item.reason}" if item.text else item.reason
+    scope = [f"on {', '.join(item.platforms)}"] if item.platforms else []
+    if count := len(item.architectures):
+        scope.append(f"{count} architecture{'s depend' if count > 1 else ' depends'} on it")
+    line = f"{view.place(item.path, item.line)}  {subject}"
+    return f"{line} ({'; '.join(scope)})" if scope else line

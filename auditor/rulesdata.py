@@ -1,0 +1,225 @@
+"""Reads ``rules/``: data files in TOML, checked against typed structures.
+
+The folder stands beside the packages in a checkout, and inside the ``auditor`` package in an
+installed wheel, since ``rules`` as a top-level package name belongs to another project.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from auditor.errors import RuleError
+
+_Rule = TypeVar("_Rule")
+
+
+class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A rule: a key that is not known is an error, not a silent no-op."""
+
+
+class PackageRule(_Strict, frozen=True):
+    """Where the audited package keeps the objects that conditions ask."""
+
+    name: str
+    current_platform: str
+
+
+class PythonRule(_Strict, frozen=True):
+    """Python releases that the audited package is run with."""
+
+    versions: tuple[str, ...]
+
+
+class RegistryRule(_Strict, frozen=True):
+    """The package that module names of a registry table are relative to."""
+
+    package: str
+
+
+class TargetRule(_Strict, frozen=True):
+    """``rules/vllm.toml``."""
+
+    package: PackageRule
+    registry: RegistryRule
+    constants: dict[str, bool | str | int]
+    python: PythonRule
+
+
+class Flag(_Strict, frozen=True):
+    """The setting that makes the engine ask for a capability, and the class that holds it."""
+
+    name: str
+    holder: str
+
+
+class GuardRule(_Strict, frozen=True):
+    """Below which folder the engine's ``hasattr`` is looked for."""
+
+    search: str
+
+
+class Capability(_Strict, frozen=True):
+    """``rules/capabilities/*.toml``: a method that the engine probes a draft class for."""
+
+    name: str
+    summary: str
+    registry: str
+    agrees_with: str | None = None
+    mixin: str | None = None
+    flag: Flag | None = None
+    guard: GuardRule | None = None
+
+
+class ModuleRule(_Strict, frozen=True):
+    """Whether modules exist on a platform, and why that is so."""
+
+    names: tuple[str, ...]
+    exist: bool
+    reason: str
+
+
+class DistributionRule(_Strict, frozen=True):
+    """``rules/distributions.toml``: the modules that a distribution brings."""
+
+    name: str
+    modules: tuple[str, ...]
+    reason: str = ""
+
+
+class VendoredRule(_Strict, frozen=True):
+    """Python packages that building an extension copies into the tree.
+
+    ``compiled`` says whether a module of the extension's own name exists as well.
+    """
+
+    extension: str
+    provides: tuple[str, ...]
+    compiled: bool
+
+
+class _Distributions(_Strict, frozen=True):
+    distribution: tuple[DistributionRule, ...]
+    vendored: tuple[VendoredRule, ...]
+    optional: tuple[ModuleRule, ...]
+
+
+class PlatformExample(_Strict, frozen=True):
+    """A condition and its truth on the platform: ``true``, ``false`` or ``undecided``."""
+
+    condition: str
+    is_: str = msgspec.field(name="is")
+
+
+class PlatformRule(_Strict, frozen=True):
+    """``rules/platforms/*.toml``.
+
+    Attributes:
+        attributes: values of plain attributes of ``current_platform``.
+        predicates: results of its methods that take no argument.
+        requirements: files of the tree that list the platform's distributions; releases have had
+            some of them under other names.
+        constants: Python literals that dotted names outside the tree stand for there.
+        target_device: the value of VLLM_TARGET_DEVICE that builds for it.
+        build: what holds while ``setup.py`` runs for it (names to values).
+        modules: modules outside the tree that count before what the tree says of them.
+        fallback: modules outside the tree for which the tree may say nothing.
+        order: position of the column in reports.
+    """
+
+    name: str
+    summary: str
+    order: int
+    attributes: dict[str, str]
+    predicates: dict[str, bool]
+    requirements: tuple[str, ...] = ()
+    constants: dict[str, str] = {}
+    target_device: str | None = None
+    build: dict[str, bool | str] = {}
+    modules: tuple[ModuleRule, ...] = ()
+    fallback: tuple[ModuleRule, ...] = ()
+    examples: tuple[PlatformExample, ...] = ()
+
+
+@cache
+def rules_folder() -> Path:
+    """The folder that holds the rules, in a checkout or in an installed package.
+
+    Raises:
+        RuleError: the installation is incomplete.
+    """
+    package = Path(__file__).resolve().parent
+    for folder in (package / "rules", package.parent / "rules"):
+        if (folder / "vllm.toml").is_file():
+            return folder
+    raise RuleError(
+        "the rules folder is missing", where=package.name, next_step="Reinstall draftaudit."
+    )
+
+
+def load(path: Path, type_: type[_Rule]) -> _Rule:
+    """Read one rule file.
+
+    Raises:
+        RuleError: the file is not TOML, or not what ``type_`` says; the message names the key.
+    """
+    where = path.relative_to(rules_folder().parent).as_posix()
+    try:
+        return msgspec.convert(tomllib.loads(path.read_text("utf-8")), type_)
+    except tomllib.TOMLDecodeError as error:
+        raise RuleError(f"not valid TOML: {error}", where=where) from error
+    except msgspec.ValidationError as error:
+        raise RuleError(str(error), where=where, next_step="Mend the file.") from error
+
+
+def _load_all(folder: str, type_: type[_Rule]) -> Iterator[_Rule]:
+    for path in sorted((rules_folder() / folder).glob("*.toml")):
+        yield load(path, type_)
+
+
+@cache
+def target() -> TargetRule:
+    """The conventions of the audited package."""
+    return load(rules_folder() / "vllm.toml", TargetRule)
+
+
+@cache
+def distributions() -> tuple[DistributionRule, ...]:
+    """Distributions whose modules are not named like them."""
+    return load(rules_folder() / "distributions.toml", _Distributions).distribution
+
+
+@cache
+def vendored() -> tuple[VendoredRule, ...]:
+    """Packages that come with an extension."""
+    return load(rules_folder() / "distributions.toml", _Distributions).vendored
+
+
+@cache
+def optional_modules() -> tuple[ModuleRule, ...]:
+    """Modules that no requirement file names, and what holds for them on every platform."""
+    return load(rules_folder() / "distributions.toml", _Distributions).optional
+
+
+@cache
+def platforms() -> tuple[PlatformRule, ...]:
+    """Every platform, in the order of the report."""
+    return tuple(sorted(_load_all("platforms", PlatformRule), key=lambda rule: rule.order))
+
+
+@cache
+def capability(name: str) -> Capability:
+    """The capability of this name.
+
+    Raises:
+        RuleError: no rule file describes it.
+    """
+    for rule in _load_all("capabilities", Capability):
+        if rule.name == name:
+            return rule
+    raise RuleError(f"no capability named {name!r}", where="rules/capabilities")

@@ -1,0 +1,119 @@
+"""Members of an archive on their way to becoming a tree: names checked, root found.
+
+Nothing is ever written to a disk. A member that cannot become a file of the tree is a
+:class:`~auditor.sources.tree.SourceProblem`.
+"""
+
+from __future__ import annotations
+
+from auditor.sources.limits import Limits
+from auditor.sources.names import normalised, printable, unsafe_reason
+from auditor.sources.selection import PACKAGE_MARKER, has_contents, is_listed
+from auditor.sources.tree import SourceProblem
+
+
+class DamagedArchiveError(Exception):
+    """The bytes are not a whole archive; the message is a clause saying what is wrong."""
+
+
+class Gathering:
+    """Collects the members of one archive, in the order in which they are met.
+
+    Where the root of the tree is (``vllm-0.30.0/`` in an sdist, nothing in a wheel) is known only
+    at the end, so a member is kept when it is listed with or without its first folder.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.members: dict[str, bytes | None] = {}
+        self._problems: list[tuple[str, str]] = []
+        self._considered = 0
+
+    def claim(self, name: str) -> str | None:
+        """The normalised ``name`` when the member is wanted; an unsafe name is noted."""
+        path = normalised(name)
+        reason = unsafe_reason(name)
+        if reason is None:
+            return path if _may_be_listed(path) else None
+        if reason.endswith(("archive (..)", "absolute path")) or _may_be_listed(path):
+            self.leave_out(name, reason)
+        return None
+
+    def refuse_link(self, name: str, kind: str) -> None:
+        """Note a member that is not a regular file, when it stands where the tree would be."""
+        path = self.claim(name)
+        if path is not None:
+            self.leave_out(path, f"{kind}, which is not followed")
+
+    def wants_contents(self, path: str, size: int) -> bool:
+        """Whether the bytes of a claimed member are kept; a huge one is noted and left out."""
+        if not has_contents(path):
+            self.add(path, None)
+            return False
+        if size > self.limits.member:
+            self.leave_out(path, f"larger than {_mebibytes(self.limits.member)} when unpacked")
+            return False
+        return True
+
+    def add(self, path: str, content: bytes | None) -> None:
+        """Keep a claimed member; of two with one name the later counts, as when unpacking."""
+        if path in self.members:
+            self.leave_out(path, "more than one member has this name; the last one is read")
+        self.members[path] = content
+
+    def leave_out(self, name: str, reason: str) -> None:
+        """Note that ``name`` is not part of the tree as it stands, and why."""
+        self._problems.append((printable(name), reason))
+
+    def consider(self, size: int) -> None:
+        """Count ``size`` decompressed bytes.
+
+        Raises:
+            DamagedArchiveError: more than the limit in total.
+        """
+        self._considered += size
+        if self._considered > self.limits.total:
+            raise DamagedArchiveError(
+                f"unpacks to more than {_mebibytes(self.limits.total)}, which no vLLM release does"
+            )
+
+    def root(self) -> str | None:
+        """The prefix of the tree (``""``, ``"vllm-0.30.0/"``), or None without a package.
+
+        PEP 625 gives an sdist one top-level folder. Where several folders hold a ``vllm/``
+        package, the one with a ``PKG-INFO`` is taken, else the first by name; the others are
+        noted.
+        """
+        roots = sorted(
+            (path.removesuffix(PACKAGE_MARKER) for path in self.members if _is_marker(path)),
+            key=lambda root: (root.count("/"), root + "PKG-INFO" not in self.members, root),
+        )
+        for other in roots[1:]:
+            if not other.startswith(roots[0]):
+                self.leave_out(other + PACKAGE_MARKER, f"only the package in {roots[0]} is read")
+        return roots[0] if roots else None
+
+    def tree(self, root: str) -> dict[str, bytes | None]:
+        """The files of the tree below ``root``, by path."""
+        return {
+            path.removeprefix(root): content
+            for path, content in self.members.items()
+            if path.startswith(root) and is_listed(path.removeprefix(root))
+        }
+
+    def problems(self, root: str) -> tuple[SourceProblem, ...]:
+        """What was left out, each once, in order of path; paths are relative to ``root``."""
+        found = {SourceProblem(name.removeprefix(root), why) for name, why in self._problems}
+        return tuple(sorted(found))
+
+
+def _may_be_listed(path: str) -> bool:
+    return is_listed(path) or is_listed(path.partition("/")[2])
+
+
+def _is_marker(path: str) -> bool:
+    return path == PACKAGE_MARKER or (path.endswith(f"/{PACKAGE_MARKER}") and path.count("/") == 2)
+
+
+def _mebibytes(size: int) -> str:
+    return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size} bytes"

@@ -1,0 +1,160 @@
+"""Opens a release of vLLM from the package index, or from the cache when it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from auditor.errors import SourceError
+from auditor.sources.bundle_index import KnownRelease
+from auditor.sources.cache import Cache
+from auditor.sources.packed import (
+    OpenedArchive,
+    open_archive,
+    open_cached,
+    open_stream,
+    read_record,
+    write_record,
+)
+from auditor.sources.progress import Progress
+from auditor.sources.tree import SourceProblem
+
+if TYPE_CHECKING:
+    from packaging.version import Version
+
+    from auditor.sources.download import Download
+    from auditor.sources.releases import Release
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedRelease:
+    """A release as a tree, with the name of its archive and remarks for the user."""
+
+    archive: OpenedArchive
+    filename: str
+    notes: tuple[str, ...]
+
+
+def open_release(
+    wanted: Version | None, cache: Cache, progress: Progress | None = None
+) -> OpenedRelease:
+    """The tree of release ``wanted``, or of the latest when it is None.
+
+    A release that is in the cache is opened without network. What the latest is, only the index
+    knows.
+
+    Raises:
+        SourceError: no such release, no network, an archive that is damaged or not the one the
+            index states, or settings of pip that cannot be used.
+    """
+    cached = None if wanted is None else _from_cache(wanted, cache)
+    if cached is not None:
+        return cached
+    with _cached_versions_named(cache, wanted):
+        return _from_index(wanted, cache, progress)
+
+
+def cached_versions(cache: Cache) -> list[str]:
+    """The releases that can be opened without network, oldest first."""
+    from packaging.version import Version
+
+    names = (name.removesuffix(".json") for name in cache.names("releases"))
+    return [str(version) for version in sorted(map(Version, filter(_is_version, names)))]
+
+
+def _from_cache(version: Version, cache: Cache) -> OpenedRelease | None:
+    record = read_record(cache, _record_name(version), KnownRelease)
+    archive = None if record is None else open_cached(record.sha256, cache)
+    return None if record is None or archive is None else _opened(archive, record)
+
+
+def _from_index(wanted: Version | None, cache: Cache, progress: Progress | None) -> OpenedRelease:
+    from auditor.sources.download import Download
+    from auditor.sources.index import find_releases
+    from auditor.sources.network import open_session
+    from auditor.sources.pip_settings import read_pip_settings
+    from auditor.sources.releases import choose
+
+    settings = read_pip_settings()
+    with open_session(settings) as session:
+        release = choose(find_releases(session, settings), wanted)
+        archive, record = _obtain(release, Download(session, settings, progress), cache)
+    if not release.link.is_file:
+        write_record(cache, _record_name(wanted or release.version), record)
+    return _opened(archive, record)
+
+
+def _obtain(
+    release: Release, download: Download, cache: Cache
+) -> tuple[OpenedArchive, KnownRelease]:
+    from auditor.sources.download import is_checkable
+
+    record = KnownRelease(
+        filename=release.filename,
+        sha256=release.hashes.get("sha256", "").lower(),
+        unchecked=not release.link.is_file and not is_checkable(release),
+        yanked=release.yanked,
+    )
+    archive = open_cached(record.sha256, cache) if record.sha256 else None
+    if archive is None:
+        archive = _read(release, download, cache)
+    return archive, KnownRelease(record.filename, archive.sha256, record.unchecked, record.yanked)
+
+
+def _read(release: Release, download: Download, cache: Cache) -> OpenedArchive:
+    from auditor.sources.download import check_hashes, temporary_file
+    from auditor.sources.packed import hash_file
+
+    if release.link.is_file:
+        path = release.link.file_path
+        if release.hashes:
+            check_hashes(release, {"sha256": hash_file(path)})
+        return open_archive(path, cache)
+    with temporary_file() as file:
+        digest = download.fetch(release, file)
+        return open_stream(file, release.filename, digest, cache)
+
+
+def _opened(archive: OpenedArchive, record: KnownRelease) -> OpenedRelease:
+    notes: tuple[str, ...] = ()
+    if record.yanked is not None:
+        reason = f": {record.yanked}" if record.yanked else ""
+        notes = (f"{record.filename} was yanked from the package index{reason}",)
+    if record.unchecked:
+        problem = SourceProblem(
+            record.filename, "the package index states no SHA-2 hash, so it could not be checked"
+        )
+        archive = replace(archive, problems=tuple(sorted((*archive.problems, problem))))
+    return OpenedRelease(archive, record.filename, notes)
+
+
+@contextmanager
+def _cached_versions_named(cache: Cache, wanted: Version | None) -> Iterator[None]:
+    """Add to an error of ``latest`` what could be opened without network."""
+    try:
+        yield
+    except SourceError as error:
+        versions = cached_versions(cache)
+        if wanted is not None or not versions:
+            raise
+        raise SourceError(
+            error.what,
+            where=error.where,
+            next_step=f"{error.next_step} In the cache: {', '.join(versions)}.".strip(),
+        ) from error
+
+
+def _record_name(version: Version) -> str:
+    return f"releases/{version}.json"
+
+
+def _is_version(text: str) -> bool:
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True

@@ -1,0 +1,157 @@
+"""Opens archives through the cache: repacked once, then opened in a few milliseconds."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from hashlib import blake2b, sha256
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, TypeVar
+
+from auditor.errors import SourceError
+from auditor.sources.archive import ArchiveKind, read_archive
+from auditor.sources.cache import Cache
+from auditor.sources.tree import MemoryTree, SourceProblem, Tree
+
+if TYPE_CHECKING:
+    import msgspec
+
+    Record = TypeVar("Record", bound=msgspec.Struct)
+
+_STEP = 1 << 20
+
+DAMAGED = "a damaged entry of the cache was discarded and made again"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedArchive:
+    """An archive as a tree, with the hash of the whole file."""
+
+    tree: Tree
+    kind: ArchiveKind
+    problems: tuple[SourceProblem, ...]
+    sha256: str
+
+
+def open_archive(path: Path, cache: Cache) -> OpenedArchive:
+    """The tree in the archive at ``path``; neither the file nor its folder is touched.
+
+    Raises:
+        SourceError: the file cannot be read, or :func:`~auditor.sources.archive.read_archive`
+            refuses it.
+    """
+    try:
+        with open(path, "rb") as file:
+            digest = _hash_of(file, path, cache)
+            cached = open_cached(digest, cache)
+            return cached or open_stream(file, path.name, digest, cache, where=str(path))
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def open_cached(digest: str, cache: Cache) -> OpenedArchive | None:
+    """The tree of the archive with this SHA-256, if the cache has it undamaged."""
+    from auditor.sources.bundle import open_bundle
+
+    if cache.folder is None:
+        return None
+    name = _bundle_name(digest)
+    try:
+        bundle = open_bundle(cache.folder / name)
+    except OSError as error:
+        cache.note_unreadable(error)
+        return None
+    if bundle is None:
+        cache.discard(name, DAMAGED)
+        return None
+    return OpenedArchive(bundle.tree, bundle.kind, bundle.problems, digest)
+
+
+def open_stream(
+    file: IO[bytes], name: str, digest: str, cache: Cache, *, where: str = ""
+) -> OpenedArchive:
+    """Read the archive in ``file`` from its start, and keep its tree in the cache.
+
+    Raises:
+        SourceError: see :func:`~auditor.sources.archive.read_archive`.
+    """
+    file.seek(0)
+    contents = read_archive(file, name, where=where)
+    if cache.folder is not None:
+        from auditor.sources.bundle import SEALED_AT, pack
+
+        cache.write(_bundle_name(digest), pack(contents), modified=SEALED_AT)
+    tree = MemoryTree(contents.members)
+    return OpenedArchive(tree, contents.kind, contents.problems, digest)
+
+
+def read_record(cache: Cache, name: str, kind: type[Record]) -> Record | None:
+    """The JSON record ``name`` of the cache, or None when there is none that can be read."""
+    import msgspec
+
+    content = cache.read(name)
+    if content is None:
+        return None
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except msgspec.MsgspecError:
+        cache.discard(name, DAMAGED)
+        return None
+
+
+def write_record(cache: Cache, name: str, record: msgspec.Struct) -> None:
+    """Keep ``record`` in the cache as JSON."""
+    import msgspec
+
+    if cache.folder is not None:
+        cache.write(name, msgspec.json.encode(record))
+
+
+def hash_file(path: Path) -> str:
+    """The SHA-256 of the archive at ``path``.
+
+    Raises:
+        SourceError: the file cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            return _hash_stream(file)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _hash_stream(file: IO[bytes]) -> str:
+    digest = sha256()
+    file.seek(0)
+    while block := file.read(_STEP):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _hash_of(file: IO[bytes], path: Path, cache: Cache) -> str:
+    if cache.folder is None:
+        return ""
+    from auditor.sources.bundle_index import KnownArchive
+
+    place = blake2b(os.fsencode(os.path.realpath(path)), digest_size=16).hexdigest()
+    name = f"archives/{place}.json"
+    status = os.fstat(file.fileno())
+    stamp = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
+    known = read_record(cache, name, KnownArchive)
+    if known is not None and known.stamp == stamp:
+        return known.sha256
+    found = KnownArchive(stamp, _hash_stream(file))
+    write_record(cache, name, found)
+    return found.sha256
+
+
+def _unreadable(path: Path, error: OSError) -> SourceError:
+    return SourceError(
+        f"this archive cannot be read ({error.strerror})",
+        where=str(path),
+        next_step="Check its permissions.",
+    )
+
+
+def _bundle_name(digest: str) -> str:
+    return f"trees/{digest}.tree"

@@ -1,0 +1,600 @@
+"""One file to platform-free facts, with the standard library's parser.
+
+``ast`` is used and not LibCST because only the structure is needed here, and it is ten times
+faster. The parser is that of the running interpreter: a file that needs a newer grammar is
+reported as unparsed, with the version that tried.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterable, Iterator
+
+from auditor.facts import (
+    Assert,
+    Assign,
+    Attr,
+    AugAssign,
+    Bind,
+    BinOp,
+    BoolOp,
+    Call,
+    Class,
+    Compare,
+    Const,
+    Delete,
+    Do,
+    Expr,
+    FString,
+    Func,
+    FunctionFacts,
+    Global,
+    Handler,
+    If,
+    IfExp,
+    Import,
+    ImportFrom,
+    Jump,
+    Lambda,
+    Loop,
+    Mapping,
+    ModuleFacts,
+    Name,
+    Not,
+    Raise,
+    Return,
+    Sequence,
+    Stmt,
+    Subscript,
+    Switch,
+    Try,
+    Unknown,
+    Unparsed,
+    Uses,
+    Walrus,
+    With,
+)
+
+#: A file longer than this is not source that a person wrote; parsing it would need about
+#: 200 times its size in memory.
+MAX_SOURCE_BYTES = 8 * 1024 * 1024
+
+_COMPARE: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+    ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
+}  # fmt: skip
+_BINARY: dict[type[ast.operator], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Mod: "%", ast.FloorDiv: "//", ast.BitOr: "|",
+    ast.BitAnd: "&", ast.BitXor: "^",
+}  # fmt: skip
+_DISPLAYS: dict[type[ast.expr], str] = {ast.Tuple: "tuple", ast.List: "list", ast.Set: "set"}
+_DEFERRED = (ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def module_facts(source: bytes, root: str) -> ModuleFacts | Unparsed:
+    """The facts of one module.
+
+    Args:
+        source: the bytes of the file, in the encoding that it declares (PEP 263).
+        root: the top-level package the module belongs to; names imported from elsewhere are
+            foreign, and attributes of foreign things are taken to exist.
+    """
+    tree = parse(source)
+    if isinstance(tree, Unparsed):
+        return tree
+    builder = _Builder(source, root, _postpones_annotations(tree))
+    return ModuleFacts(builder.block(tree.body))
+
+
+def function_facts(source: bytes, start: int, end: int, name: str) -> FunctionFacts | Unparsed:
+    """The facts of the function ``name`` that stands at lines ``start`` to ``end``.
+
+    Only those lines are parsed. Names are not pruned here: every read in a body counts.
+    """
+    lines = source.splitlines(keepends=True)[start - 1 : end]
+    indent = len(lines[0]) - len(lines[0].lstrip()) if lines else 0
+    # A block of its own keeps the indentation legal, and one line of offset is taken off again.
+    segment = (b"if 1:\n" if indent else b"\n") + b"".join(lines)
+    tree = parse(segment)
+    if isinstance(tree, Unparsed):
+        return tree
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
+            ast.increment_lineno(node, start - 2)
+            return _function(node, source)
+    return Unparsed(f"no function {name!r} at lines {start}-{end}", start)
+
+
+def parse(source: bytes) -> ast.Module | Unparsed:
+    """``ast.parse`` with every way in which a hostile file can fail turned into a value."""
+    if len(source) > MAX_SOURCE_BYTES:
+        size = len(source) / 1024 / 1024
+        return Unparsed(f"{size:.0f} MiB is more than the {MAX_SOURCE_BYTES >> 20} MiB read", 0)
+    version = f"Python {sys.version_info.major}.{sys.version_info.minor}"
+    try:
+        return ast.parse(source)
+    except SyntaxError as error:
+        return Unparsed(f"does not parse as {version}: {error.msg}", error.lineno or 0)
+    except ValueError as error:
+        return Unparsed(f"does not parse as {version}: {error}", 0)
+    except (RecursionError, MemoryError):
+        return Unparsed(f"nested too deeply for the parser of {version}", 0)
+
+
+def _postpones_annotations(tree: ast.Module) -> bool:
+    """Whether annotations are not evaluated (``from __future__ import annotations``, PEP 563)."""
+    return any(
+        isinstance(node, ast.ImportFrom)
+        and node.module == "__future__"
+        and any(alias.name == "annotations" for alias in node.names)
+        for node in tree.body
+    )
+
+
+def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, source: bytes) -> FunctionFacts:
+    builder = _Builder(source, "", postponed=True, prune=False)
+    arguments = node.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    late = positional[len(positional) - len(arguments.defaults) :]
+    defaults = [
+        (argument.arg, builder.expr(default))
+        for argument, default in zip(late, arguments.defaults, strict=True)
+    ]
+    for argument, default_or_none in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        if default_or_none is not None:
+            defaults.append((argument.arg, builder.expr(default_or_none)))
+    return FunctionFacts(
+        params=tuple(argument.arg for argument in [*positional, *arguments.kwonlyargs]),
+        defaults=tuple(defaults),
+        vararg=arguments.vararg.arg if arguments.vararg else None,
+        kwarg=arguments.kwarg.arg if arguments.kwarg else None,
+        generator=isinstance(node, ast.AsyncFunctionDef) or _yields(node),
+        body=builder.block(node.body),
+    )
+
+
+def _yields(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    pending: list[ast.AST] = list(node.body)
+    while pending:
+        child = pending.pop()
+        if isinstance(child, ast.Yield | ast.YieldFrom):
+            return True
+        if not isinstance(child, (*_DEFERRED, ast.ClassDef)):
+            pending.extend(ast.iter_child_nodes(child))
+    return False
+
+
+class _Builder:
+    """Turns statements into facts, and keeps account of which names are bound for certain."""
+
+    def __init__(self, source: bytes, root: str, postponed: bool, prune: bool = True) -> None:
+        self._source = source
+        self._lines: list[bytes] | None = None
+        self._root = root
+        self._postponed = postponed
+        self._prune = prune
+        self._sure: set[str] = set()
+        self._foreign: set[str] = set()
+
+    # --- statements
+
+    def block(self, body: Iterable[ast.stmt]) -> tuple[Stmt, ...]:
+        facts: list[Stmt] = []
+        for node in body:
+            facts.extend(self._statement(node))
+        return tuple(facts)
+
+    def _branch(self, body: Iterable[ast.stmt]) -> tuple[Stmt, ...]:
+        """A block that may not run: what it binds is not certain afterwards."""
+        sure, foreign = set(self._sure), set(self._foreign)
+        facts = self.block(body)
+        # A name that only a branch binds may hide what was certain before: forget both.
+        changed = (self._sure ^ sure) | (self._foreign ^ foreign) | _bound(facts)
+        self._sure, self._foreign = sure - changed, foreign - changed
+        return facts
+
+    def _statement(self, node: ast.stmt) -> Iterator[Stmt]:
+        method = getattr(self, f"_{type(node).__name__.lower()}", None)
+        if method is None:
+            yield Do(self._unknown(node), node.lineno)
+        else:
+            yield from method(node)
+
+    def _bind(self, names: Iterable[str], foreign: bool = False) -> None:
+        for name in names:
+            self._sure.add(name)
+            (self._foreign.add if foreign else self._foreign.discard)(name)
+
+    def _import(self, node: ast.Import) -> Iterator[Stmt]:
+        for alias in node.names:
+            yield Import(alias.name, alias.asname, node.lineno)
+            head = alias.name.partition(".")[0]
+            self._bind([alias.asname or head], foreign=head != self._root)
+
+    def _importfrom(self, node: ast.ImportFrom) -> Iterator[Stmt]:
+        module = node.module or ""
+        if module == "__future__" and not node.level:
+            return
+        names = tuple((alias.name, alias.asname or alias.name) for alias in node.names)
+        yield ImportFrom(module, node.level, names, node.lineno)
+        foreign = not node.level and module.partition(".")[0] != self._root
+        self._bind((bound for _, bound in names if bound != "*"), foreign)
+
+    def _functiondef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Stmt]:
+        arguments = node.args
+        read: list[ast.expr] = [*node.decorator_list, *arguments.defaults]
+        read += [default for default in arguments.kw_defaults if default is not None]
+        if not self._postponed:
+            read += [
+                argument.annotation
+                for argument in [
+                    *arguments.posonlyargs,
+                    *arguments.args,
+                    *arguments.kwonlyargs,
+                    *filter(None, (arguments.vararg, arguments.kwarg)),
+                ]
+                if argument.annotation is not None
+            ]
+            read += [node.returns] if node.returns is not None else []
+        yield Func(
+            node.name,
+            node.lineno,
+            node.decorator_list[0].lineno if node.decorator_list else node.lineno,
+            node.end_lineno or node.lineno,
+            tuple(self.expr(decorator) for decorator in node.decorator_list),
+            self._uses(read),
+        )
+        self._bind([node.name])
+
+    _asyncfunctiondef = _functiondef
+
+    def _classdef(self, node: ast.ClassDef) -> Iterator[Stmt]:
+        inner = _Builder(self._source, self._root, self._postponed, self._prune)
+        inner._sure, inner._foreign = set(self._sure), set(self._foreign)
+        body = inner.block(node.body)
+        plain = all(isinstance(fact, Func | Assign | Bind) and _is_plain(fact) for fact in body)
+        yield Class(
+            name=node.name,
+            line=node.lineno,
+            start=node.decorator_list[0].lineno if node.decorator_list else node.lineno,
+            end=node.end_lineno or node.lineno,
+            bases=tuple(self.expr(base) for base in node.bases),
+            keywords=tuple((k.arg or "**", self.expr(k.value)) for k in node.keywords),
+            decorators=tuple(self.expr(decorator) for decorator in node.decorator_list),
+            body=body,
+            uses=(),
+            plain=plain,
+        )
+        self._bind([node.name])
+
+    def _assign(self, node: ast.Assign) -> Iterator[Stmt]:
+        yield Assign(
+            tuple(self.expr(target) for target in node.targets),
+            self.expr(node.value),
+            node.lineno,
+        )
+        self._bind(name for target in node.targets for name in _target_names(target))
+
+    def _annassign(self, node: ast.AnnAssign) -> Iterator[Stmt]:
+        if not self._postponed:
+            uses = self._uses([node.annotation])
+            if uses:
+                yield Uses(uses, node.lineno)
+        if node.value is not None:
+            yield Assign((self.expr(node.target),), self.expr(node.value), node.lineno)
+            self._bind(_target_names(node.target))
+
+    def _augassign(self, node: ast.AugAssign) -> Iterator[Stmt]:
+        op = _BINARY.get(type(node.op), "other")
+        yield AugAssign(self.expr(node.target), op, self.expr(node.value), node.lineno)
+
+    def _delete(self, node: ast.Delete) -> Iterator[Stmt]:
+        yield Delete(tuple(self.expr(target) for target in node.targets), node.lineno)
+        gone = {name for target in node.targets for name in _target_names(target)}
+        self._sure -= gone
+        self._foreign -= gone
+
+    def _expr(self, node: ast.Expr) -> Iterator[Stmt]:
+        if not isinstance(node.value, ast.Constant):
+            yield Do(self.expr(node.value), node.lineno)
+
+    def _if(self, node: ast.If, is_elif: bool = False) -> Iterator[Stmt]:
+        test = self.expr(node.test)
+        body = self._branch(node.body)
+        inner = node.orelse
+        if len(inner) == 1 and isinstance(inner[0], ast.If) and self._spells_elif(inner[0]):
+            orelse = tuple(self._if(inner[0], is_elif=True))
+        else:
+            orelse = self._branch(inner)
+        yield If(test, self._text(node.test), node.test.lineno, body, orelse, is_elif)
+
+    def _spells_elif(self, node: ast.If) -> bool:
+        return self._line(node.lineno)[node.col_offset :].startswith(b"elif")
+
+    def _try(self, node: ast.Try) -> Iterator[Stmt]:
+        yield Try(
+            self._branch(node.body),
+            tuple(
+                Handler(
+                    self.expr(handler.type) if handler.type is not None else None,
+                    handler.name,
+                    self._branch(handler.body),
+                    handler.lineno,
+                )
+                for handler in node.handlers
+            ),
+            self._branch(node.orelse),
+            self._branch(node.finalbody),
+            node.lineno,
+        )
+
+    _trystar = _try
+
+    def _with(self, node: ast.With | ast.AsyncWith) -> Iterator[Stmt]:
+        names = tuple(
+            name
+            for item in node.items
+            if item.optional_vars is not None
+            for name in _target_names(item.optional_vars)
+        )
+        items = tuple(self.expr(item.context_expr) for item in node.items)
+        yield With(items, names, self._branch(node.body), node.lineno)
+
+    _asyncwith = _with
+
+    def _for(self, node: ast.For | ast.AsyncFor) -> Iterator[Stmt]:
+        text = f"for {self._text(node.target)} in {self._text(node.iter)}"
+        yield Loop(
+            self.expr(node.target),
+            self.expr(node.iter),
+            text,
+            self._branch(node.body),
+            self._branch(node.orelse),
+            node.lineno,
+        )
+        self._sure -= set(_target_names(node.target))
+
+    _asyncfor = _for
+
+    def _while(self, node: ast.While) -> Iterator[Stmt]:
+        text = f"while {self._text(node.test)}"
+        body, orelse = self._branch(node.body), self._branch(node.orelse)
+        yield Loop(None, self.expr(node.test), text, body, orelse, node.lineno)
+
+    def _match(self, node: ast.Match) -> Iterator[Stmt]:
+        names = tuple(
+            name
+            for case in node.cases
+            for part in ast.walk(case.pattern)
+            if (name := getattr(part, "name", None)) is not None
+        )
+        if names:
+            yield Bind(names, node.lineno)
+        bodies = tuple(self._branch(case.body) for case in node.cases)
+        yield Switch(f"match {self._text(node.subject)}", bodies, node.lineno)
+
+    def _raise(self, node: ast.Raise) -> Iterator[Stmt]:
+        yield Raise(self.expr(node.exc) if node.exc is not None else None, node.lineno)
+
+    def _assert(self, node: ast.Assert) -> Iterator[Stmt]:
+        yield Assert(self.expr(node.test), self._text(node.test), node.lineno)
+
+    def _return(self, node: ast.Return) -> Iterator[Stmt]:
+        yield Return(self.expr(node.value) if node.value is not None else None, node.lineno)
+
+    def _pass(self, node: ast.Pass) -> Iterator[Stmt]:
+        return iter(())
+
+    def _break(self, node: ast.Break) -> Iterator[Stmt]:
+        yield Jump("break", node.lineno)
+
+    def _continue(self, node: ast.Continue) -> Iterator[Stmt]:
+        yield Jump("continue", node.lineno)
+
+    def _global(self, node: ast.Global | ast.Nonlocal) -> Iterator[Stmt]:
+        yield Global(tuple(node.names), node.lineno)
+
+    _nonlocal = _global
+
+    def _typealias(self, node: ast.stmt) -> Iterator[Stmt]:
+        # ``type X = …`` (PEP 695) evaluates its value lazily: it only binds.
+        name = getattr(node, "name", None)
+        if isinstance(name, ast.Name):
+            yield Bind((name.id,), node.lineno)
+            self._bind([name.id])
+
+    # --- expressions
+
+    def expr(self, node: ast.expr) -> Expr:
+        match node:
+            case ast.Constant(value=None | bool() | int() | float() | str() | bytes() as value):
+                if type(value) is int and not -(2**63) <= value < 2**64:
+                    return self._unknown(node)
+                return Const(value)
+            case ast.Name(id=name):
+                return Name(name)
+            case ast.Attribute(value=value, attr=attr):
+                return Attr(self.expr(value), attr)
+            case ast.Call():
+                return self._call(node)
+            case ast.BoolOp(op=op, values=values):
+                word = "and" if isinstance(op, ast.And) else "or"
+                return BoolOp(word, tuple(map(self.expr, values)))
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return Not(self.expr(operand))
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+                return Const(-number)
+            case ast.Compare(left=left, ops=ops, comparators=rights):
+                spelled = tuple(_COMPARE[type(op)] for op in ops)
+                return Compare(self.expr(left), spelled, tuple(map(self.expr, rights)))
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+                return BinOp(_BINARY[type(op)], self.expr(left), self.expr(right))
+            case ast.Tuple(elts=elts) | ast.List(elts=elts) | ast.Set(elts=elts):
+                if any(isinstance(item, ast.Starred) for item in elts):
+                    return self._unknown(node)
+                return Sequence(_DISPLAYS[type(node)], tuple(map(self.expr, elts)))
+            case ast.Dict(keys=keys, values=values):
+                return Mapping(
+                    tuple(self.expr(key) if key is not None else None for key in keys),
+                    tuple(map(self.expr, values)),
+                )
+            case ast.Subscript(value=value, slice=index) if not isinstance(index, ast.Slice):
+                return Subscript(self.expr(value), self.expr(index))
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                return IfExp(self.expr(test), self.expr(body), self.expr(orelse))
+            case ast.JoinedStr(values=values):
+                return self._fstring(node, values)
+            case ast.Lambda(args=arguments, body=body) if _is_simple(arguments):
+                return Lambda(tuple(a.arg for a in arguments.args), self.expr(body))
+            case ast.NamedExpr(target=ast.Name(id=name), value=value):
+                return Walrus(name, self.expr(value))
+            case _:
+                return self._unknown(node)
+
+    def _call(self, node: ast.Call) -> Expr:
+        return Call(
+            self.expr(node.func),
+            tuple(
+                self.expr(argument.value if isinstance(argument, ast.Starred) else argument)
+                for argument in node.args
+            ),
+            tuple((k.arg or "**", self.expr(k.value)) for k in node.keywords),
+            self._text(node),
+            tuple(i for i, argument in enumerate(node.args) if isinstance(argument, ast.Starred)),
+        )
+
+    def _fstring(self, node: ast.expr, values: list[ast.expr]) -> Expr:
+        parts: list[Expr] = []
+        for value in values:
+            if isinstance(value, ast.FormattedValue):
+                if value.format_spec is not None or value.conversion not in (-1, 114):
+                    return self._unknown(node)
+                inner = self.expr(value.value)
+                if value.conversion == 114:
+                    inner = Call(Name("repr"), (inner,), (), "repr(…)")
+                parts.append(inner)
+            else:
+                parts.append(self.expr(value))
+        return FString(tuple(parts))
+
+    def _unknown(self, node: ast.AST) -> Unknown:
+        return Unknown(self._text(node), self._uses([node]))
+
+    # --- names read
+
+    def _uses(self, nodes: Iterable[ast.AST]) -> tuple[str, ...]:
+        """Dotted names read when ``nodes`` are evaluated, less those that surely exist."""
+        found: dict[str, None] = {}
+        for node in nodes:
+            for dotted in _reads(node):
+                head, _, rest = dotted.partition(".")
+                sure = self._prune and head in self._sure and (not rest or head in self._foreign)
+                if not sure:
+                    found[dotted] = None
+        return tuple(found)
+
+    # --- source text
+
+    def _line(self, number: int) -> bytes:
+        if self._lines is None:
+            self._lines = self._source.splitlines()
+        return self._lines[number - 1] if number <= len(self._lines) else b""
+
+    def _text(self, node: ast.AST) -> str:
+        """The source of ``node`` on one line, without comments on the way."""
+        first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
+        if first and first == last:
+            start, stop = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", 0)
+            return self._line(first)[start:stop].decode("utf-8", "replace")
+        return " ".join(ast.unparse(node).split())
+
+
+def _is_simple(arguments: ast.arguments) -> bool:
+    return not (
+        arguments.vararg
+        or arguments.kwarg
+        or arguments.kwonlyargs
+        or arguments.defaults
+        or arguments.posonlyargs
+    )
+
+
+def _is_plain(fact: Func | Assign | Bind) -> bool:
+    """Whether running ``fact`` in a class body can only bind names."""
+    if isinstance(fact, Func):
+        return not fact.uses
+    if isinstance(fact, Assign):
+        return isinstance(fact.value, Const) and all(isinstance(t, Name) for t in fact.targets)
+    return True
+
+
+def _bound(facts: Iterable[Stmt]) -> set[str]:
+    """Names that a block may bind or delete, at any depth."""
+    names: set[str] = set()
+    for fact in facts:
+        match fact:
+            case Import(module=module, asname=asname):
+                names.add(asname or module.partition(".")[0])
+            case ImportFrom(names=pairs):
+                names.update(bound for _, bound in pairs)
+            case Func(name=name) | Class(name=name):
+                names.add(name)
+            case Bind(names=bound):
+                names.update(bound)
+            case Assign(targets=targets) | Delete(targets=targets):
+                names.update(t.id for t in targets if isinstance(t, Name))
+            case If(body=body, orelse=orelse) | Loop(body=body, orelse=orelse):
+                names |= _bound(body) | _bound(orelse)
+            case Try(body=body, handlers=handlers, orelse=orelse, final=final):
+                names |= _bound(body) | _bound(orelse) | _bound(final)
+                for handler in handlers:
+                    names |= _bound(handler.body) | ({handler.name} if handler.name else set())
+            case With(body=body, names=bound):
+                names |= _bound(body) | set(bound)
+            case Switch(bodies=bodies):
+                for inner in bodies:
+                    names |= _bound(inner)
+            case _:
+                pass
+    return names
+
+
+def _target_names(target: ast.expr) -> Iterator[str]:
+    match target:
+        case ast.Name(id=name):
+            yield name
+        case ast.Tuple(elts=elts) | ast.List(elts=elts):
+            for item in elts:
+                yield from _target_names(item)
+        case ast.Starred(value=value):
+            yield from _target_names(value)
+        case _:
+            return
+
+
+def _reads(node: ast.AST) -> Iterator[str]:
+    """Dotted names that evaluating ``node`` reads at once.
+
+    Bodies of lambdas, and all but the first iterable of a comprehension, run later or in a
+    scope of their own, and what they read is not listed.
+    """
+    match node:
+        case ast.Attribute() | ast.Name():
+            parts: list[str] = []
+            inner: ast.expr = node
+            while isinstance(inner, ast.Attribute):
+                parts.append(inner.attr)
+                inner = inner.value
+            if isinstance(inner, ast.Name):
+                yield ".".join([inner.id, *reversed(parts)])
+            else:
+                yield from _reads(inner)
+        case ast.Lambda(args=arguments):
+            for default in [*arguments.defaults, *filter(None, arguments.kw_defaults)]:
+                yield from _reads(default)
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            yield from _reads(node.generators[0].iter)
+        case _:
+            for child in ast.iter_child_nodes(node):
+                yield from _reads(child)

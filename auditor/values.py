@@ -1,0 +1,394 @@
+"""The values that an import run computes with.
+
+Python's own constants and containers stand for themselves; everything else is one of the classes
+here. What cannot be known is a value too: an :class:`Opaque` is some object nobody looked into,
+an :class:`Either` is one of several values by a condition that stayed open, and asking for the
+truth of either gives :class:`Undecided`, which refuses to be used as a ``bool``.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from packaging.version import Version as PackageVersion
+
+    from auditor.facts import Class, Func, Lambda, ModuleFacts, Stmt
+
+#: Any value of the run: a Python constant or container, or a class of this module.
+Value = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of a file of the tree."""
+
+    path: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """A condition that could not be evaluated: why, where, and its source text.
+
+    ``key`` names the condition itself, wherever it is asked (``installed:triton``); a leading
+    ``!`` means its opposite. Empty where the condition has no name of its own.
+    """
+
+    reason: str
+    where: Place | None = None
+    text: str = ""
+    key: str = ""
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(f"undecided condition used as a bool: {self.reason}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Opaque:
+    """An object that exists, and that nobody looked into; ``key`` as for :class:`Undecided`."""
+
+    reason: str
+    where: Place | None = None
+    text: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A module, class or function outside the tree, by its dotted name (``torch.nn.Module``)."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Builtin:
+    """A name of Python's ``builtins``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformObject:
+    """``current_platform``."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformMethod:
+    """A bound method of ``current_platform``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version known only up to a range, such as ``sys.version_info``: the releases possible."""
+
+    possible: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The version of an installed distribution, known only up to what the tree requires.
+
+    ``lowest`` and ``highest`` bound it (PEP 440 versions; None where nothing does); ``below`` says
+    that ``highest`` itself is excluded.
+    """
+
+    name: str
+    lowest: PackageVersion | None
+    highest: PackageVersion | None
+    below: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Unbound:
+    """What a name is on a branch that does not bind it."""
+
+
+UNBOUND = Unbound()
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """One condition on the way to a statement: its place, text, and how it came out.
+
+    ``outcome`` is None where the condition is undecided and the branch is one of two followed;
+    ``negated`` then says which. ``usual`` is whether this is the branch of a process in whose
+    environment no variable is set; None where the condition does not come down to that.
+    """
+
+    where: Place
+    text: str
+    outcome: bool | None
+    negated: bool = False
+    usual: bool | None = None
+    key: str = ""
+
+    @property
+    def identity(self) -> str:
+        """What tells this condition from others; the same for both of its branches."""
+        return self.key or f"{self.where}:{self.text}"
+
+    def __str__(self) -> str:
+        return f"not ({self.text})" if self.negated else self.text
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Either:
+    """One of several values; each option has the open condition under which it is the one."""
+
+    options: tuple[tuple[Guard, Value], ...]
+
+    def values(self) -> Iterator[Value]:
+        """The values, without their conditions."""
+        return (value for _, value in self.options)
+
+
+#: Where a name of a module got its value: the statement, and the conditions above it.
+@dataclass(frozen=True, slots=True, eq=False)
+class Origin:
+    """The statement that bound a name, and the conditions that led to it."""
+
+    stmt: Stmt | None
+    line: int
+    guards: tuple[Guard, ...]
+    trace: tuple[Trace, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """A step inside a function that was called while loading (a module's ``__getattr__``)."""
+
+    kind: str
+    where: Place
+    note: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class ModuleValue:
+    """A module of the tree, loaded or half loaded.
+
+    Attributes:
+        names: its namespace.
+        origins: for each name, the statement that bound it.
+        state: ``running`` while its body runs, then ``loaded``.
+        doubts: exceptions that loading it may raise, by a condition that stayed open.
+        wild: a star import brought names that are not known.
+    """
+
+    name: str
+    path: str
+    is_package: bool
+    facts: ModuleFacts
+    names: dict[str, Value] = field(default_factory=dict)
+    origins: dict[str, Origin] = field(default_factory=dict)
+    state: str = "running"
+    doubts: Doubts = field(default_factory=lambda: Doubts())
+    wild: Opaque | None = None
+    importer: Place | None = None
+
+    @property
+    def package(self) -> str:
+        """The package that relative imports in this module start from (PEP 328)."""
+        return self.name if self.is_package else self.name.rpartition(".")[0]
+
+
+@dataclass(slots=True, eq=False)
+class ClassValue:
+    """A class of the tree.
+
+    ``bases`` are values: other classes, :class:`Foreign`, or what could not be resolved.
+    ``extra`` are attributes set from outside the body (``Class.attr = …``, ``setattr``).
+    """
+
+    module: ModuleValue
+    qualname: str
+    facts: Class
+    bases: tuple[Value, ...]
+    decorators: tuple[Value, ...]
+    namespace: dict[str, Value] | None = None
+    lines: dict[str, int] = field(default_factory=dict)
+    extra: dict[str, tuple[Value, Place]] = field(default_factory=dict)
+    mro: Any = None
+
+    @property
+    def dotted(self) -> str:
+        """``module.Class``."""
+        return f"{self.module.name}.{self.qualname}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function:
+    """A function of the tree.
+
+    ``scope`` holds the names of an enclosing call; ``bound`` is the class of a class method.
+    """
+
+    module: ModuleValue
+    facts: Func
+    decorators: tuple[Value, ...]
+    scope: dict[str, Value] | None = None
+    bound: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Closure:
+    """A lambda."""
+
+    module: ModuleValue
+    facts: Lambda
+    scope: dict[str, Value] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Method:
+    """An attribute of a plain Python value that is about to be called (``"a".lower``)."""
+
+    owner: Value
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Instance:
+    """The result of calling a class of the tree."""
+
+    cls: ClassValue
+    where: Place
+    args: tuple[Value, ...] = ()
+    keywords: tuple[tuple[str, Value], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spec:
+    """The result of ``find_spec`` for a module that exists."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Suppress:
+    """``contextlib.suppress(types)``."""
+
+    types: tuple[Value, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Pending:
+    """A call of a function of the tree, run only when its result is asked for."""
+
+    function: Function
+    args: tuple[Value, ...]
+    keywords: tuple[tuple[str, Value], ...]
+    where: Place
+    text: str
+    result: Value = UNBOUND
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Deferred:
+    """A name of a module that is looked up only when asked for (when the run is skipped)."""
+
+    module: str
+    attr: str | None
+    where: Place
+
+
+# --- exceptions of the run -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Error:
+    """An exception that Python would raise.
+
+    Attributes:
+        type: the exception class's name.
+        message: its message, or what of it could be evaluated.
+        bases: names of the classes it is an instance of, itself first.
+        chain: places from the innermost outwards: the raising statement, then the imports
+            that led to it.
+        guards: for each place of the chain, the conditions above it.
+        fact: the platform fact that decided it (``triton is not installed on cpu: …``), or "".
+        searching: for a ModuleNotFoundError, the module that was searched for.
+    """
+
+    type: str
+    message: str
+    bases: tuple[str, ...]
+    chain: tuple[Place, ...]
+    fact: str = ""
+    searching: str = ""
+    guards: tuple[tuple[Guard, ...], ...] = ()
+
+    def seen_from(self, place: Place, guards: tuple[Guard, ...] = ()) -> Error:
+        """The same exception one import further out, at ``place`` under ``guards``."""
+        return replace(self, chain=(*self.chain, place), guards=(*self.guards, guards))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Doubt:
+    """An exception that may be raised, if an open condition comes out so."""
+
+    error: Error
+    condition: Undecided
+
+
+class Doubts:
+    """Doubts in the order in which they came up, one for each exception type and condition."""
+
+    __slots__ = ("_by_key",)
+
+    def __init__(self) -> None:
+        self._by_key: dict[tuple[str, Undecided], Doubt] = {}
+
+    def add(self, doubt: Doubt) -> None:
+        """Take note of a doubt, once."""
+        self._by_key.setdefault((doubt.error.type, doubt.condition), doubt)
+
+    def mark(self) -> int:
+        """A position for :meth:`since`."""
+        return len(self._by_key)
+
+    def since(self, mark: int) -> list[Doubt]:
+        """The doubts that came up after ``mark`` was taken."""
+        return list(self._by_key.values())[mark:] if len(self._by_key) > mark else []
+
+    def drop(self, doubts: list[Doubt]) -> None:
+        """Forget doubts that something has dealt with."""
+        for doubt in doubts:
+            self._by_key.pop((doubt.error.type, doubt.condition), None)
+
+    def __iter__(self) -> Iterator[Doubt]:
+        return iter(list(self._by_key.values()))
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+
+class PythonError(Exception):
+    """Carries an :class:`Error` up through the run, as Python would."""
+
+    def __init__(self, error: Error) -> None:
+        super().__init__(error.type, error.message)
+        self.error = error
+
+
+def builtin_error(
+    type_: str,
+    message: str,
+    where: Place,
+    *,
+    fact: str = "",
+    searching: str = "",
+    guards: tuple[Guard, ...] = (),
+) -> Error:
+    """An exception of one of Python's built-in classes, raised at ``where`` under ``guards``."""
+    cls = getattr(builtins, type_)
+    bases = tuple(base.__name__ for base in cls.__mro__)
+    return Error(type_, message, bases, (where,), fact, searching, (guards,))

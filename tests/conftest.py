@@ -1,0 +1,27 @@
+"""Fixtures shared by all tests: real releases from the package index, opened once a session."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from auditor.sources.cache import CacheConfig
+from auditor.sources.open import open_source
+from auditor.sources.tree import Source
+
+
+@cache
+def _open_release(version: str) -> Source:
+    folder = os.environ.get("DRAFTAUDIT_TEST_CACHE")
+    cache_config = CacheConfig.at(Path(folder)) if folder else CacheConfig.default()
+    return open_source(version, cwd=Path.cwd(), cache=cache_config)
+
+
+@pytest.fixture(scope="session")
+def release() -> Callable[[str], Source]:
+    """Open a release of the package index by version; mark the test with ``network``."""
+    return _open_release

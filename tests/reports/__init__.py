@@ -1,0 +1,1 @@
+"""Tests of the reports, and the hand-made documents they read."""

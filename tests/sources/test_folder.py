@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.errors import SourceError
+from auditor.sources import folder as folder_module
+from auditor.sources.folder import list_folder, package_root
+from auditor.sources.limits import Limits
+from auditor.sources.tree import content_key, key_of
+
+from .minitree import CHECKOUT, PACKAGE, write_files
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    return write_files(tmp_path / "checkout", CHECKOUT)
+
+
+def reasons(root: Path) -> dict[str, str]:
+    _, problems = list_folder(root)
+    assert list(problems) == sorted(problems)
+    return {problem.path: problem.reason for problem in problems}
+
+
+def test_only_what_an_audit_uses_is_listed(checkout: Path) -> None:
+    write_files(
+        checkout, {"vllm/__pycache__/envs.pyc": b"", ".git/config": b"", "a.dist-info/R": b""}
+    )
+    tree, problems = list_folder(checkout)
+    listed = {name for name in CHECKOUT if not name.startswith(("tests/", "docs/"))}
+    assert tree.files() == listed | {"a.dist-info/R"}
+    assert not problems
+    assert tree.read("vllm/envs.py") == PACKAGE["vllm/envs.py"]
+    assert content_key(tree, "vllm/envs.py") == key_of(PACKAGE["vllm/envs.py"])
+
+
+def test_the_package_folder_itself_has_its_parent_as_root(checkout: Path) -> None:
+    assert package_root(checkout) == checkout
+    assert package_root(checkout / "vllm") == checkout
+    assert package_root(checkout / "docs") is None
+
+
+def test_a_checkout_called_vllm_is_its_own_root(tmp_path: Path) -> None:
+    root = write_files(tmp_path / "vllm", CHECKOUT)
+    assert package_root(root) == root
+
+
+def test_a_link_inside_is_read_and_one_out_of_the_folder_is_not(
+    checkout: Path, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret.py"
+    secret.write_text("secret")
+    (checkout / "vllm/inside.py").symlink_to("envs.py")
+    (checkout / "CLAUDE.md").symlink_to("docs/index.md")
+    (checkout / "vllm/outside.py").symlink_to(secret)
+    (checkout / "vllm/broken.py").symlink_to("nothing.py")
+    (checkout / "vllm/circle.py").symlink_to("circle.py")
+    (checkout / "vllm/folder").symlink_to(checkout / "docs")
+    (checkout / "elsewhere").symlink_to(tmp_path)
+    tree, _ = list_folder(checkout)
+    assert tree.read("vllm/inside.py") == PACKAGE["vllm/envs.py"]
+    assert tree.read("CLAUDE.md") == CHECKOUT["docs/index.md"]
+    assert reasons(checkout) == {
+        "vllm/broken.py": "a symbolic link to nothing that can be read",
+        "vllm/circle.py": "a symbolic link to nothing that can be read",
+        "vllm/folder": "a symbolic link to a folder is not followed",
+        "vllm/outside.py": "a symbolic link out of the folder is not followed",
+    }
+    assert "vllm/outside.py" not in tree.files()
+
+
+def test_a_folder_whose_name_begins_like_the_root_is_outside(tmp_path: Path) -> None:
+    root = write_files(tmp_path / "a", CHECKOUT)
+    write_files(tmp_path / "a-secret", {"x.py": b"secret"})
+    (root / "vllm/x.py").symlink_to(tmp_path / "a-secret/x.py")
+    assert list(reasons(root)) == ["vllm/x.py"]
+
+
+def test_a_package_behind_a_link_is_left_out(tmp_path: Path) -> None:
+    write_files(tmp_path / "real", PACKAGE)
+    root = write_files(tmp_path / "root", {"setup.py": b""})
+    (root / "vllm").symlink_to(tmp_path / "real/vllm")
+    assert list(reasons(root)) == ["vllm"]
+
+
+def test_a_pipe_is_left_out_without_opening_it(checkout: Path) -> None:
+    os.mkfifo(checkout / "vllm/pipe.py")
+    assert reasons(checkout) == {"vllm/pipe.py": "not a regular file"}
+
+
+def test_a_name_that_is_not_utf8_is_left_out(checkout: Path) -> None:
+    try:
+        Path(os.fsdecode(os.fsencode(checkout / "vllm") + b"/caf\xe9.py")).touch()
+    except OSError:
+        pytest.skip("this file system allows only UTF-8 names")
+    assert reasons(checkout) == {"vllm/caf\\xe9.py": "its name is not UTF-8"}
+
+
+def test_only_the_name_of_a_compiled_file_is_known(checkout: Path) -> None:
+    write_files(checkout, {"vllm/_C.abi3.so": b"\x7fELF"})
+    tree, _ = list_folder(checkout)
+    assert "vllm/_C.abi3.so" in tree.files()
+    with pytest.raises(SourceError, match="only the name"):
+        tree.read("vllm/_C.abi3.so")
+
+
+def test_a_path_that_is_not_listed_is_a_key_error(checkout: Path) -> None:
+    tree, _ = list_folder(checkout)
+    for path in ("docs/index.md", "../x", "/etc/passwd", "vllm"):
+        with pytest.raises(KeyError):
+            tree.read(path)
+
+
+def test_a_file_that_went_away_is_a_source_error(checkout: Path) -> None:
+    tree, _ = list_folder(checkout)
+    (checkout / "vllm/envs.py").unlink()
+    with pytest.raises(SourceError, match=r"vllm/envs\.py: cannot be read"):
+        tree.read("vllm/envs.py")
+
+
+def test_a_huge_file_is_not_read(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder_module, "DEFAULT_LIMITS", Limits(member=8))
+    tree, _ = list_folder(checkout)
+    with pytest.raises(SourceError, match="larger than"):
+        tree.read("vllm/envs.py")
+
+
+def deny(monkeypatch: pytest.MonkeyPatch, denied: Path) -> None:
+    real = os.scandir
+
+    def scandir(path: str) -> Any:
+        if os.path.normpath(path) == str(denied):
+            raise PermissionError(13, "Permission denied", path)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+
+
+def test_a_subfolder_that_cannot_be_listed_is_a_problem(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deny(monkeypatch, checkout / "vllm/config")
+    assert reasons(checkout) == {"vllm/config": "the folder cannot be listed (Permission denied)"}
+
+
+@pytest.mark.parametrize("denied", ["", "vllm"])
+def test_a_package_that_cannot_be_listed_is_an_error(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, denied: str
+) -> None:
+    deny(monkeypatch, checkout / denied)
+    with pytest.raises(SourceError, match="cannot be listed"):
+        list_folder(checkout)
+
+
+@pytest.fixture(autouse=True)
+def _no_leftovers() -> Iterator[None]:
+    before = os.listdir(".")
+    yield
+    assert os.listdir(".") == before
