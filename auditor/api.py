@@ -3,40 +3,46 @@
 from __future__ import annotations
 
 import difflib
-import fnmatch
-import hashlib
-from collections.abc import Iterable, Mapping
+import gc
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
 
 from auditor import facts as f
+from auditor.answers import Asked, OpenCondition, PlatformAnswer, ask, matches
 from auditor.coverage import (
     SCHEMA_VERSION,
     Coverage,
-    Row,
     SourceInfo,
     UndecidedItem,
     sorted_coverage,
 )
 from auditor.engine import GuardSite, guard_sites
-from auditor.environment import Environment
+from auditor.environment import Environment, in_force, without_built
 from auditor.errors import UsageError
 from auditor.evaluation.import_statements import Conventions
+from auditor.factcache import FactCache
 from auditor.imports import ImportRun
-from auditor.introspector import Introspector
+from auditor.memo import Grounds, Memo, digest_of
 from auditor.platforms import Platform, build, platform_names
-from auditor.program import Files, program_of
+from auditor.prefetch import prefetch
+from auditor.processes import Beside, can_fork
+from auditor.program import Files, Probe, program_of
 from auditor.registry import Entry, Table, read_table
 from auditor.rulesdata import (
-    Capability,
     ModuleRule,
     capability,
     distributions,
+    generated,
     platforms,
     target,
     vendored,
 )
 from auditor.sources.tree import Source
-from auditor.values import Place, PythonError, Undecided, Version
+from auditor.values import Place, Version
 
 __all__ = ["Request", "audit", "platform_names"]
 
@@ -66,16 +72,49 @@ class Request:
     without_modules: tuple[str, ...] = ()
 
 
-def audit(source: Source, request: Request) -> Coverage:
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What may be used to answer faster; no answer depends on it.
+
+    Attributes:
+        cache: the folder where facts of files are kept, or None.
+        processes: how many processes to use; None for as many as help.
+    """
+
+    cache: Path | None = None
+    processes: int | None = None
+
+
+def audit(source: Source, request: Request, resources: Resources | None = None) -> Coverage:
     """Resolve every entry on every platform asked for.
 
     Raises:
         DraftauditError: an unknown platform or architecture, or a registry that cannot be read.
     """
-    job = _Job(source, request, capability(_DEFAULT_CAPABILITY))
-    for platform in job.platforms():
-        job.run(platform)
-    return job.coverage()
+    resources = resources or Resources()
+    with _collector_paused(), closing(FactCache(resources.cache)) as cache:
+        memo = Memo(resources.cache)
+        job = Job(source, request, cache)
+        name = memo.name(source, request) if resources.cache is not None else ""
+        kept = memo.load(name, job.files, source) if name else None
+        if kept is not None:
+            return kept
+        coverage, grounds = job.run(resources.processes)
+        if name:
+            memo.store(name, coverage, job.files, source, grounds)
+        return coverage
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Without the cyclic collector: syntax trees are large, and hold no cycles worth a search."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def conventions() -> Conventions:
@@ -90,33 +129,71 @@ def conventions() -> Conventions:
     )
 
 
-class _Job:
-    """One audit: the files, and what the platforms have answered so far."""
+class Job:
+    """One audit: the files of a source, and what is asked of them."""
 
-    def __init__(self, source: Source, request: Request, rule: Capability) -> None:
+    def __init__(self, source: Source, request: Request, cache: FactCache) -> None:
         self._source = source
         self._request = request
-        self._capability = rule
-        self._files = Files(source.tree)
+        self._capability = capability(_DEFAULT_CAPABILITY)
+        self.files = Files(source.tree, cache)
         self._paths = source.tree.files()
         self._conventions = conventions()
-        self._program = program_of(self._files, self._paths, self._conventions.roots)
+        modules = without_built(self._paths, in_force(vendored(), source.version), generated())
+        self._program = program_of(self.files, modules, self._conventions.roots)
         self._environment = Environment(
-            self._files, self._paths, self._conventions, distributions(), vendored()
+            self.files, self._paths, self._conventions, distributions(), vendored(), source.version
         )
-        self._guards = self._guard_sites()
-        self._rows: list[Row] = []
-        self._read: set[str] = set()
-        self._unparsed: dict[str, f.Unparsed] = {}
-        self._open: dict[tuple[Place, str], _Open] = {}
-        self._unread: dict[tuple[str, Place], set[str]] = {}
-        self._known: dict[str, None] = {}
 
-    def _guard_sites(self) -> tuple[GuardSite, ...]:
+    def run(self, processes: int | None) -> tuple[Coverage, Grounds]:
+        """The document, and what it rests on."""
+        answers = self._answers(processes)
+        read = frozenset(path for answer in answers for path in answer.read)
+        probes: dict[str, set[Probe]] = {}
+        for known in (self.files.probes(), *(answer.probes for answer in answers)):
+            for path, asked in known.items():
+                probes.setdefault(path, set()).update(asked)
+        return self._coverage(answers, read), Grounds(read, probes)
+
+    def _answers(self, processes: int | None) -> list[PlatformAnswer]:
+        """Ask every platform, half of them in a second process where that may be."""
+        tables = [(platform, self._table(platform)) for platform in self.platforms()]
+        self._tables = [table for _, table in tables]
+        if not any(matches(e.architecture, self._request.architectures) for e in self._entries()):
+            raise _no_such_architecture(
+                self._request.architectures, tuple(e.architecture for e in self._entries())
+            )
+        if self._request.run_imports:
+            names = {
+                e.module
+                for e in self._entries()
+                if matches(e.architecture, self._request.architectures)
+            }
+            registry = self._capability.registry.rpartition(".")[0]
+            prefetch(self.files, self._program.modules, {registry, *names}, processes)
+        asked = self._asked()
+        if len(tables) < 2 or not can_fork(processes):
+            return [ask(asked, platform, table) for platform, table in tables]
+        return _in_two(asked, tables)
+
+    def _entries(self) -> Iterable[Entry]:
+        for table in self._tables:
+            yield from table.entries
+
+    def _asked(self) -> Asked:
         rule = self._capability.guard
-        if rule is None:
-            return ()
-        return guard_sites(self._files, self._paths, rule.search, self._capability.name)
+        guards: tuple[GuardSite, ...] = ()
+        if rule is not None:
+            guards = guard_sites(self.files, self._paths, rule.search, self._capability.name)
+        return Asked(
+            self.files,
+            self._program,
+            self._conventions,
+            self._capability,
+            guards,
+            self._request.architectures,
+            self._request.run_imports,
+        )
 
     def platforms(self) -> Iterable[Platform]:
         """The platforms asked for, with the user's options, in the order of reports."""
@@ -143,88 +220,30 @@ class _Job:
                 installed = self._environment.installed(rule, platforms())
                 yield build(rule, self._request.assume, self._request.env, own, installed)
 
-    def run(self, platform: Platform) -> None:
-        """Resolve the entries on one platform."""
-        table = self._table(platform)
-        for key, where in table.unread:
-            self._unread.setdefault((key, where), set()).add(platform.name)
-        run = ImportRun(self._program, platform, self._conventions, eager=self._request.run_imports)
-        self._prelude(run)
-        introspector = Introspector(run, self._files, self._capability, self._guards)
-        for entry in self._wanted(table):
-            self._rows.append(introspector.row(entry))
-        self._collect(run, introspector)
-
     def _table(self, platform: Platform) -> Table:
         run = ImportRun(self._program, platform, self._conventions, eager=False)
         package = target().registry.package
-        table = read_table(run, self._files, self._capability.registry, package)
-        self._known.update(dict.fromkeys(entry.architecture for entry in table.entries))
-        return table
+        return read_table(run, self.files, self._capability.registry, package)
 
-    def _prelude(self, run: ImportRun) -> None:
-        """Import the registry first: whoever asks it for a class has imported it.
-
-        Where that fails, every entry is asked in the state in which it failed.
-        """
-        if self._request.run_imports:
-            try:
-                run.load(self._capability.registry.rpartition(".")[0])
-            except PythonError:
-                return
-
-    def _wanted(self, table: Table) -> Iterable[Entry]:
-        globs = self._request.architectures
-        return [
-            entry
-            for entry in table.entries
-            if not globs or any(fnmatch.fnmatchcase(entry.architecture, glob) for glob in globs)
-        ]
-
-    def _collect(self, run: ImportRun, introspector: Introspector) -> None:
-        name = run.platform.name
-        self._read |= run.paths_read
-        self._unparsed |= run.unparsed
-        for key, why in run.open_conditions.items():
-            self._open.setdefault(key, _Open(why)).platforms.add(name)
-        for architecture, why in introspector.open_rows.items():
-            if why.where is not None:
-                item = self._open.setdefault((why.where, why.text), _Open(why))
-                item.platforms.add(name)
-                item.architectures.add(architecture)
-
-    def coverage(self) -> Coverage:
-        """The document.
-
-        Raises:
-            UsageError: architectures were asked for, and none matches.
-        """
-        if self._request.architectures and not self._rows:
-            raise _no_such_architecture(self._request.architectures, tuple(self._known))
+    def _coverage(self, answers: list[PlatformAnswer], read: frozenset[str]) -> Coverage:
+        """The document."""
         asked = self._request.platforms
         return sorted_coverage(
             Coverage(
                 schema_version=SCHEMA_VERSION,
                 capability=self._capability.name,
                 registry=self._capability.registry,
-                source=SourceInfo(self._source.label, self._source.version, self._digest()),
+                source=SourceInfo(self._source.label, self._source.version, self._digest(read)),
                 platforms=tuple(name for name in platform_names() if not asked or name in asked),
                 imports="run" if self._request.run_imports else "skipped",
                 notes=self._notes(),
-                rows=tuple(self._rows),
-                undecided=tuple(self._undecided()),
+                rows=tuple(row for answer in answers for row in answer.rows),
+                undecided=tuple(self._undecided(answers)),
             )
         )
 
-    def _digest(self) -> str:
-        """SHA-256 over the paths and contents of the modules that the answers rest on."""
-        digest = hashlib.sha256()
-        for path in sorted(self._read):
-            source = self._files.source(path)
-            if isinstance(source, bytes):
-                digest.update(f"{path}\0{len(source)}\0".encode())
-                digest.update(source)
-        return f"sha256:{digest.hexdigest()}"
+    def _digest(self, read: Iterable[str]) -> str:
+        return digest_of({path: self.files.key(path) for path in read})
 
     def _notes(self) -> tuple[str, ...]:
         flag = self._capability.flag
@@ -238,7 +257,7 @@ class _Job:
     def _has_flag(self, holder: str, name: str) -> bool:
         module, _, class_name = holder.rpartition(".")
         located = self._program.modules.get(module)
-        facts = self._files.facts(located[0]) if located else None
+        facts = self.files.facts(located[0]) if located else None
         if not isinstance(facts, f.ModuleFacts):
             return False
         return any(
@@ -248,37 +267,53 @@ class _Job:
             for stmt in facts.body
         )
 
-    def _undecided(self) -> Iterable[UndecidedItem]:
+    def _undecided(self, answers: list[PlatformAnswer]) -> Iterable[UndecidedItem]:
         for problem in self._source.problems:
             yield UndecidedItem("source", problem.path, 0, "", problem.reason)
-        for path, unparsed in self._unparsed.items():
-            yield UndecidedItem("file", path, unparsed.line, "", unparsed.reason)
-        for (key, where), names in self._unread.items():
+        unparsed = {p: why for answer in answers for p, why in answer.unparsed.items()}
+        for path, why in unparsed.items():
+            yield UndecidedItem("file", path, why.line, "", why.reason)
+        yield from self._unread(answers)
+        yield from _open_conditions(answers)
+
+    def _unread(self, answers: list[PlatformAnswer]) -> Iterable[UndecidedItem]:
+        found: dict[tuple[str, Place], list[str]] = {}
+        for answer, table in zip(answers, self._tables, strict=True):
+            for entry in table.unread:
+                found.setdefault(entry, []).append(answer.platform)
+        for (key, where), names in found.items():
             reason = "the entry is not a pair of strings"
-            yield UndecidedItem("table", where.path, where.line, key, reason, self._ordered(names))
-        for (where, text), item in self._open.items():
-            yield UndecidedItem(
-                "base" if "base" in item.why.reason else "condition",
-                where.path,
-                where.line,
-                text,
-                item.why.reason,
-                self._ordered(item.platforms),
-                tuple(sorted(item.architectures)),
-            )
-
-    @staticmethod
-    def _ordered(names: set[str]) -> tuple[str, ...]:
-        return tuple(name for name in platform_names() if name in names)
+            yield UndecidedItem("table", where.path, where.line, key, reason, tuple(names))
 
 
-@dataclass(slots=True)
-class _Open:
-    """A condition that stayed open: on which platforms, and which answers rest on it."""
+def _in_two(asked: Asked, tables: list[tuple[Platform, Table]]) -> list[PlatformAnswer]:
+    """Ask every second platform in another process, and the others here."""
+    theirs, mine = tables[1::2], tables[0::2]
+    beside = Beside(lambda: msgspec.msgpack.encode([ask(asked, p, t) for p, t in theirs]))
+    answers = [ask(asked, platform, table) for platform, table in mine]
+    answers += msgspec.msgpack.decode(beside.result(), type=list[PlatformAnswer])
+    position = {platform.name: index for index, (platform, _) in enumerate(tables)}
+    return sorted(answers, key=lambda answer: position[answer.platform])
 
-    why: Undecided
-    platforms: set[str] = field(default_factory=set)
-    architectures: set[str] = field(default_factory=set)
+
+def _open_conditions(answers: list[PlatformAnswer]) -> Iterable[UndecidedItem]:
+    """Conditions that stayed open: each once, with its platforms and the answers it decides."""
+    found: dict[tuple[str, int, str], list[tuple[str, OpenCondition]]] = {}
+    for answer in answers:
+        for item in answer.conditions:
+            key = (item.path, item.line, item.text)
+            found.setdefault(key, []).append((answer.platform, item))
+    for (path, line, text), items in found.items():
+        first = items[0][1]
+        yield UndecidedItem(
+            "base" if "base of" in first.reason else "condition",
+            path,
+            line,
+            text,
+            first.reason,
+            tuple(platform for platform, _ in items),
+            tuple(sorted({name for _, item in items for name in item.architectures})),
+        )
 
 
 def _no_such_architecture(globs: tuple[str, ...], known: tuple[str, ...]) -> UsageError:

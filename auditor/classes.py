@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from auditor.facts import Assign, Bind, Func, Name
+from auditor.facts import Assign, Bind, Class, Func, Name
 from auditor.facts import Sequence as Display
 from auditor.values import (
     UNBOUND,
@@ -33,7 +33,11 @@ class InconsistentOrder(Exception):  # noqa: N818 - an outcome that Python names
     """No linearisation satisfies all bases (Python raises ``TypeError`` there)."""
 
     def __init__(self, candidates: Sequence[object]) -> None:
-        super().__init__("Cannot create a consistent method resolution order (MRO)")
+        names = ", ".join(dict.fromkeys(member_name(one).rpartition(".")[2] for one in candidates))
+        # The words of CPython, line break and all (Objects/typeobject.c, set_mro_error).
+        super().__init__(
+            f"Cannot create a consistent method resolution\norder (MRO) for bases {names}"
+        )
         self.candidates = candidates
 
 
@@ -159,10 +163,10 @@ def own_attribute(cls: ClassValue, name: str) -> Found | Open | None:
         return _presence(cls, value, where, "assigned from outside the class body")
     namespace = body_namespace(cls)
     if name in namespace:
-        where = Place(cls.module.path, cls.lines.get(name, cls.facts.line))
+        where = Place(cls.module.path, binding_line(cls.facts.body, name) or cls.facts.line)
         return _presence(cls, namespace[name], where, "defined in the class body")
     slots = namespace.get("__slots__")
-    if isinstance(slots, tuple | list) and name in slots:
+    if slots == name or (isinstance(slots, tuple | list | dict) and name in slots):
         return Found(cls, Place(cls.module.path, cls.facts.line), "a slot")
     return None
 
@@ -184,8 +188,20 @@ def body_namespace(cls: ClassValue) -> dict[str, Value]:
         for fact in cls.facts.body:
             for name, value in _plain_bindings(fact):
                 cls.namespace[name] = value
-                cls.lines[name] = fact.line
     return cls.namespace
+
+
+def binding_line(body: Iterable[object], name: str) -> int:
+    """The line of the last statement that binds ``name``, looking into branches; 0 without one."""
+    line = 0
+    for stmt in body:
+        targets = getattr(stmt, "targets", ())
+        if getattr(stmt, "name", None) == name or any(t == Name(name) for t in targets):
+            line = int(getattr(stmt, "line", 0)) or line
+        if not isinstance(stmt, Func | Class):
+            for block in ("body", "handlers", "orelse", "final"):
+                line = binding_line(getattr(stmt, block, ()), name) or line
+    return line
 
 
 def _plain_bindings(fact: object) -> Iterator[tuple[str, Value]]:

@@ -70,7 +70,7 @@ class Row(msgspec.Struct, frozen=True, rename={"class_": "class"}):
         error: the exception at import, or null.
         shape: name of the head path's shape, or null while unknown.
         equivalence: verdict of the equivalence proof, or null while unknown.
-        reason: for ``?`` and ``yes?``, what stopped the decision; else null.
+        reason: what stopped the decision, or what the verdict rests on where there is no error.
         findings: codes of the findings on this row.
         evidence: the steps from the registry line to the answer, in order.
     """

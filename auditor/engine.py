@@ -37,18 +37,22 @@ def guard_sites(
     files: Files, paths: Iterable[str], folder: str, capability: str
 ) -> tuple[GuardSite, ...]:
     """Every place below ``folder`` that raises where a model lacks ``capability``."""
-    quoted = (f'"{capability}"'.encode(), f"'{capability}'".encode())
     sites: list[GuardSite] = []
     for path in sorted(paths):
         if not path.startswith(folder) or not path.endswith(".py"):
             continue
-        source = files.source(path)
-        if isinstance(source, Unparsed) or not any(text in source for text in quoted):
-            continue
-        tree = parse(source)
-        if not isinstance(tree, Unparsed):
-            sites.extend(_sites(tree, path, capability))
+        files.note(path, ("guards", capability, 0, 0, 0))
+        sites.extend(guards_in(files.text(path), path, capability))
     return tuple(sites)
+
+
+def guards_in(source: bytes | Unparsed, path: str, capability: str) -> tuple[GuardSite, ...]:
+    """The places in one file that raise where a model lacks ``capability``."""
+    quoted = (f'"{capability}"'.encode(), f"'{capability}'".encode())
+    if isinstance(source, Unparsed) or not any(text in source for text in quoted):
+        return ()
+    tree = parse(source)
+    return () if isinstance(tree, Unparsed) else tuple(_sites(tree, path, capability))
 
 
 def _sites(tree: ast.Module, path: str, capability: str) -> Iterable[GuardSite]:

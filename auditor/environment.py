@@ -7,8 +7,8 @@
 * A distribution that another platform's file lists and this one's does not, or that only an extra
   of ``setup.py`` brings, is missing.
 
-A wheel has neither file; then the lists in ``rules/platforms/`` speak, and so they do for what no
-file says. What nothing says stays undecided.
+A wheel has neither file; then the record of that release speaks (:mod:`auditor.builds`), and for
+what no file says the lists in ``rules/platforms/``. What nothing says stays undecided.
 """
 
 from __future__ import annotations
@@ -20,14 +20,17 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from auditor import facts as f
+from auditor.builds import RecordedBuild, counts, parsed
 from auditor.evaluation.import_statements import Conventions, Program
 from auditor.imports import ImportRun
 from auditor.platforms import Installed, Platform
 from auditor.program import Files
-from auditor.rulesdata import DistributionRule, PlatformRule, VendoredRule
+from auditor.rulesdata import DistributionRule, ModuleRule, PlatformRule, VendoredRule
 from auditor.values import Either, Instance, PythonError, Value
 
 _SETUP = "setup.py"
+_COMMENT = re.compile(r"(^|\s)#.*")
+_INCLUDE = re.compile(r"(?:-r|--requirement)[\s=]*(\S+)")
 #: Markers are evaluated for the machine and release that vLLM's images use.
 _MARKER = {"platform_machine": "x86_64", "sys_platform": "linux", "platform_system": "Linux",
            "os_name": "posix", "python_version": "3.12", "python_full_version": "3.12.0",
@@ -45,12 +48,15 @@ class Environment:
         conventions: Conventions,
         distributions: tuple[DistributionRule, ...],
         vendored: tuple[VendoredRule, ...],
+        version: str | None = None,
     ) -> None:
         self._files = files
         self._paths = paths
         self._conventions = conventions
         self._distributions = {rule.name: rule for rule in distributions}
-        self._vendored = {rule.extension: rule for rule in vendored}
+        self._vendored = in_force(vendored, version)
+        self._recorded = RecordedBuild(version)
+        self._has_requirements = any(path.startswith("requirements/") for path in paths)
         self._listed: dict[str, dict[str, str]] = {}
         self._versions: dict[str, dict[str, str]] = {}
 
@@ -72,9 +78,21 @@ class Environment:
             present[name] = fact
         return Installed(present, missing, self._versions.get(rule.name, {}))
 
-    def has_setup(self) -> bool:
-        """Whether the tree has the ``setup.py`` that says which extensions are built."""
-        return _SETUP in self._paths
+    def lines(self, path: str) -> tuple[str, ...]:
+        """The lines of a requirement file without comments: the tree's, or the recorded ones."""
+        if not self._has_requirements:
+            return self._recorded.requirements(path) or ()
+        source = self._files.source(path) if path in self._paths else b""
+        if isinstance(source, f.Unparsed):
+            return ()
+        texts = (_COMMENT.sub("", line).strip() for line in _text(source).splitlines())
+        return tuple(text for text in texts if text and (text[0] != "-" or _INCLUDE.match(text)))
+
+    @staticmethod
+    def includes(path: str, lines: Iterable[str]) -> Iterator[str]:
+        """The files that the ``-r`` lines of a requirement file name."""
+        folder = path.rpartition("/")[0]
+        yield from (_joined(folder, match[1]) for line in lines if (match := _INCLUDE.match(line)))
 
     # --- distributions
 
@@ -100,42 +118,38 @@ class Environment:
     def _read_requirements(
         self, path: str, found: dict[str, str], versions: dict[str, str], seen: set[str]
     ) -> None:
-        if path in seen or path not in self._paths:
+        if path in seen:
             return
         seen.add(path)
-        source = self._files.source(path)
-        if isinstance(source, f.Unparsed):
-            return
-        for number, line in enumerate(source.decode("utf-8", "replace").splitlines(), start=1):
-            text = re.sub(r"(^|\s)#.*", "", line).strip()
-            include = re.match(r"(?:-r|--requirement)[\s=]*(\S+)", text)
-            if include:
-                folder = path.rpartition("/")[0]
-                self._read_requirements(_joined(folder, include[1]), found, versions, seen)
-            elif text and not text.startswith("-"):
-                listed = _distribution(text)
-                if listed is not None:
-                    found.setdefault(listed[0], f"{path}:{number}")
-                    versions.setdefault(*listed)
+        lines = self.lines(path)
+        # In one order, so that it does not matter whether the file or the record was read.
+        for listed in sorted(filter(None, map(_distribution, lines))):
+            found.setdefault(listed[0], path)
+            versions.setdefault(*listed)
+        for included in self.includes(path, lines):
+            self._read_requirements(included, found, versions, seen)
 
     # --- extension modules
 
     def _extensions(self, rule: PlatformRule) -> Iterator[tuple[str, str]]:
         """Extension modules that ``setup.py`` builds there, and packages that come with them."""
-        if not self.has_setup() or rule.target_device is None:
-            return
-        facts = self._files.facts(_SETUP)
-        if isinstance(facts, f.Unparsed):
-            return
-        for name in self._built(facts, rule):
-            fact = f"{_SETUP} builds {name} for {rule.target_device}"
-            vendored = self._vendored.get(name)
-            if vendored is None or vendored.compiled:
-                yield name, fact
-            for module in vendored.provides if vendored else ():
+        for name in self.built(rule):
+            vendored = [one for one in self._vendored if one.extension == name]
+            if all(one.compiled for one in vendored):
+                yield name, f"{_SETUP} builds {name} for {rule.target_device}"
+            for module in (module for one in vendored for module in one.provides):
                 yield module, f"{_SETUP} installs {module} with {name} for {rule.target_device}"
 
-    def _built(self, facts: f.ModuleFacts, rule: PlatformRule) -> tuple[str, ...]:
+    def built(self, rule: PlatformRule) -> tuple[str, ...]:
+        """The extension modules that are built for a platform: by ``setup.py``, or as recorded."""
+        if _SETUP not in self._paths:
+            return self._recorded.extensions(rule.name)
+        facts = self._files.facts(_SETUP)
+        if isinstance(facts, f.Unparsed) or rule.target_device is None:
+            return ()
+        return self._names_in_setup(facts, rule)
+
+    def _names_in_setup(self, facts: f.ModuleFacts, rule: PlatformRule) -> tuple[str, ...]:
         """Names in ``ext_modules`` after ``setup.py`` has run for a target device."""
         program = Program(
             {"setup": (_SETUP, False)}, frozenset(), lambda _: facts, self._files.function
@@ -151,6 +165,33 @@ class Environment:
         except PythonError:
             return ()
         return tuple(dict.fromkeys(_names(extensions)))
+
+
+def in_force(
+    rules: Iterable[VendoredRule], version: str | None
+) -> tuple[VendoredRule, ...]:  # fmt: skip
+    """The rules that hold for a release."""
+    return tuple(rule for rule in rules if counts(parsed(version), "", rule.until))
+
+
+def without_built(
+    paths: frozenset[str], vendored: Iterable[VendoredRule], generated: Iterable[ModuleRule]
+) -> frozenset[str]:
+    """The files of a tree but for those that a build puts there: a checkout has none of them.
+
+    Whether such a module exists is a fact of the platform, not of the form a release comes in.
+    """
+    names = [name for rule in vendored for name in rule.provides]
+    names += [name for rule in generated for name in rule.names]
+    files = {f"{name.replace('.', '/')}.py" for name in names}
+    folders = tuple(f"{name.replace('.', '/')}/" for name in names)
+    return frozenset(
+        path for path in paths if path not in files and not path.startswith(folders)
+    )  # fmt: skip
+
+
+def _text(source: bytes) -> str:
+    return source.decode("utf-8", "replace")
 
 
 def _names(value: Value) -> Iterator[str]:

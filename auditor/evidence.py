@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+from collections.abc import Iterable, Iterator
 
 from auditor import facts as f
 from auditor.classes import Found, Lookup, linearise, member_name, own_attribute
@@ -25,6 +26,9 @@ from auditor.values import (
 )
 
 _MAX_HOPS = 40
+
+#: How the guard of an ``except`` block starts; the exception that it took follows.
+_AFTER = "except after "
 
 
 class Evidence:
@@ -49,6 +53,19 @@ class Evidence:
 
     def binding(self, module: ModuleValue, name: str) -> Iterator[Step]:
         """How a name of a module came to its value, hop by hop, to where it is defined."""
+        for holder, origin in self._hops(module, name):
+            yield from self._guards(origin.guards)
+            yield from self._alternatives(origin.guards)
+            yield from self._traced(origin.trace)
+            if (
+                origin.stmt is not None
+                and not origin.trace
+                and not isinstance(origin.stmt, f.Class)
+            ):
+                yield self.step("import", Place(holder.path, origin.line))
+
+    def _hops(self, module: ModuleValue, name: str) -> Iterator[tuple[ModuleValue, Origin]]:
+        """The modules that a name passes through, each with what bound it there."""
         seen: set[tuple[str, str]] = set()
         at: tuple[ModuleValue, str] | None = (module, name)
         while at is not None and (at[0].name, at[1]) not in seen and len(seen) < _MAX_HOPS:
@@ -56,14 +73,7 @@ class Evidence:
             origin = at[0].origins.get(at[1])
             if origin is None:
                 return
-            yield from self._guards(origin.guards)
-            yield from self._traced(origin.trace)
-            if (
-                origin.stmt is not None
-                and not origin.trace
-                and not isinstance(origin.stmt, f.Class)
-            ):
-                yield self.step("import", Place(at[0].path, origin.line))
+            yield at[0], origin
             at = self._next(at[0], at[1], origin)
 
     def _next(
@@ -72,23 +82,20 @@ class Evidence:
         match origin.stmt:
             case f.ImportFrom(names=names) as stmt:
                 attr = next((attr for attr, bound in names if bound == name), name)
-                target = self._run.modules.get(self._absolute(stmt, module))
+                target = self._run.modules.get(f.absolute_name(stmt, module.package))
                 return (target, attr) if isinstance(target, ModuleValue) else None
             case f.Assign(value=f.Name(id=other)) if other != name:
                 return (module, other)
             case _:
                 return None
 
-    def _absolute(self, stmt: f.ImportFrom, module: ModuleValue) -> str:
-        if not stmt.level:
-            return stmt.module
-        parts = module.package.split(".")
-        base = ".".join(parts[: len(parts) - stmt.level + 1])
-        return f"{base}.{stmt.module}" if stmt.module else base
-
     def _guards(self, guards: tuple[Guard, ...]) -> Iterator[Step]:
         platform = self._run.platform.name
         for guard in guards:
+            if guard.text.startswith(_AFTER):
+                note = guard.text.removeprefix("except ")
+                yield self.step("branch", guard.where, note)
+                continue
             if guard.outcome is None:
                 note = f"open on {platform}; followed as {'false' if guard.negated else 'true'}"
             elif guard.outcome:
@@ -96,6 +103,23 @@ class Evidence:
             else:
                 note = f"false on {platform}: not taken"
             yield self.step("branch", guard.where, note, guard.text)
+
+    def _alternatives(self, guards: tuple[Guard, ...]) -> Iterator[Step]:
+        """The branches that an ``if`` has after the one that was taken."""
+        for guard in guards:
+            facts = self._files.facts(guard.where.path) if guard.outcome is True else None
+            body = facts.body if isinstance(facts, f.ModuleFacts) else ()
+            found = _branch(body, guard)
+            yield from self._not_reached(found, guard.where.path) if found else ()
+
+    def _not_reached(self, taken: f.If, path: str) -> Iterator[Step]:
+        note = f"not reached on {self._run.platform.name}: a branch above is taken"
+        match taken.orelse:
+            case (f.If(is_elif=True) as other,):
+                yield self.step("branch", Place(path, other.line), note, other.text)
+                yield from self._not_reached(other, path)
+            case (first, *_):
+                yield self.step("branch", Place(path, first.line), f"the else branch, {note}")
 
     def _traced(self, trace: tuple[Trace, ...]) -> Iterator[Step]:
         for item in trace:
@@ -131,9 +155,9 @@ class Evidence:
     def guards(self, sites: tuple[GuardSite, ...], class_name: str) -> Iterator[Step]:
         """The probes of the engine, with the sentence that each raises."""
         for site in sites:
-            yield Step(
-                "guard", site.where.path, site.where.line, site.text, site.sentence(class_name)
-            )
+            line = self._files.line(site.where.path, site.where.line)
+            text = line if line.endswith(":") else site.text
+            yield self.step("guard", site.where, site.sentence(class_name), text)
 
     def error_chain(self, error: Error) -> tuple[Step, ...]:
         """From the outermost import to the raising statement, and the fact behind it."""
@@ -145,5 +169,47 @@ class Evidence:
             note = f"{error.type}: {error.message}" if last else ""
             steps.append(self.step("raise" if last else "import", place, note))
         if error.fact:
-            steps.append(Step("fact", "", 0, error.searching, error.fact))
+            steps.append(Step("fact", "", 0, error.searching or error.message, error.fact))
+        elif hops:
+            steps.extend(self._behind(*hops[0]))
         return tuple(steps)
+
+    def _behind(self, place: Place, guards: tuple[Guard, ...]) -> Iterator[Step]:
+        """Why the names in the conditions above a raise are what they are.
+
+        Told are names that an ``except`` block bound: the exception that it took names the
+        module that is missing on the platform.
+        """
+        module = self._run.failed.get(place.path)
+        texts = [guard.text for guard in guards if guard.outcome is not None]
+        for name in dict.fromkeys(name for text in texts for name in _names(text)):
+            for holder, origin in self._hops(module, name) if module is not None else ():
+                for guard in origin.guards:
+                    if guard.text.startswith(_AFTER):
+                        note = guard.text.removeprefix("except ")
+                        yield self.step("fact", Place(holder.path, origin.line), note)
+
+
+def _branch(body: Iterable[f.Stmt], guard: Guard) -> f.If | None:
+    """The ``if`` at the place of a guard."""
+    for stmt in body:
+        if isinstance(stmt, f.If):
+            if stmt.line == guard.where.line and stmt.text == guard.text:
+                return stmt
+            found = _branch((*stmt.body, *stmt.orelse), guard)
+            if found is not None:
+                return found
+        elif isinstance(stmt, f.Try | f.With):
+            found = _branch(stmt.body, guard)
+            if found is not None:
+                return found
+    return None
+
+
+def _names(text: str) -> Iterator[str]:
+    """The names that an expression reads, in order."""
+    try:
+        tree = ast.parse(text, mode="eval")
+    except SyntaxError:
+        return
+    yield from (node.id for node in ast.walk(tree) if isinstance(node, ast.Name))

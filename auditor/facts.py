@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import msgspec
 
-Literal = None | bool | int | float | str | bytes
+Literal = None | bool | int | float | str
 
 
 class Node(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -374,3 +374,14 @@ class Unparsed(Node, tag="x", frozen=True):
 
     reason: str
     line: int
+
+
+def absolute_name(stmt: ImportFrom, package: str) -> str:
+    """The module that a ``from`` import in ``package`` names (PEP 328); "" beyond the top."""
+    if not stmt.level:
+        return stmt.module
+    parts = package.split(".") if package else []
+    if stmt.level > len(parts):
+        return ""
+    base = ".".join(parts[: len(parts) - stmt.level + 1])
+    return f"{base}.{stmt.module}" if stmt.module else base

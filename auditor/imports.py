@@ -26,6 +26,7 @@ from auditor.values import (
     ModuleValue,
     Opaque,
     Origin,
+    Pending,
     Place,
     PlatformObject,
     PythonError,
@@ -34,6 +35,9 @@ from auditor.values import (
     Value,
     builtin_error,
 )
+
+#: How many imports may be running inside each other.
+_MAX_NESTED = 150
 
 
 class ImportRun(ImportStatements):
@@ -52,10 +56,13 @@ class ImportRun(ImportStatements):
         self.conventions = conventions
         self.eager = eager
         self.modules: dict[str, Value] = {}
+        self.failed: dict[str, ModuleValue] = {}
         self.open_conditions: dict[tuple[Place, str], Undecided] = {}
         self.unparsed: dict[str, f.Unparsed] = {}
         self.paths_read: set[str] = set()
         self.known: dict[str, bool] = {}
+        self._looking_up: set[Deferred] = set()
+        self._nested = 0
 
     def load(self, name: str) -> Value:
         """Import a module as a process would.
@@ -81,6 +88,15 @@ class ImportRun(ImportStatements):
         value = self.force(self.attribute(module, name, frame, 0), frame)
         return value, frame.doubts
 
+    def forced(self, value: Value) -> tuple[Value, Doubts]:
+        """The value behind a pending call or a deferred name, with the doubts that it leaves.
+
+        Raises:
+            PythonError: what looking it up raises.
+        """
+        frame = self._outer()
+        return self.force(value, frame), frame.doubts
+
     def settle(self, cls: ClassValue) -> None:
         """Look up the bases of a class and of its bases that were deferred.
 
@@ -88,17 +104,29 @@ class ImportRun(ImportStatements):
             PythonError: what importing a base, or putting the bases in order, raises.
         """
         frame = self._outer()
-        pending, seen = [cls], set[int]()
-        while pending:
-            one = pending.pop()
-            if id(one) in seen:
-                continue
-            seen.add(id(one))
-            if any(isinstance(base, Deferred) for base in one.bases):
-                one.bases = tuple(self.force(base, frame) for base in one.bases)
-                one.mro = None
-            pending.extend(base for base in one.bases if isinstance(base, ClassValue))
+        self._settle_bases(cls, frame, (), set())
         self._check_order(cls, frame, cls.facts.line)
+
+    def _settle_bases(
+        self, cls: ClassValue, frame: Frame, below: tuple[ClassValue, ...], done: set[int]
+    ) -> None:
+        """Look the bases of ``cls`` up, then theirs; ``below`` are the classes asked for so far.
+
+        With imports put off, a class can be met as a base of itself, which Python never allows.
+        """
+        if id(cls) in done:
+            return
+        done.add(id(cls))
+        family = (*below, cls)
+        where = Place(cls.module.path, cls.facts.line)
+        circle = Opaque("a base that leads back to the class", where, cls.qualname)
+        forced = tuple(self.force(base, frame) for base in cls.bases)
+        bases = tuple(circle if base in family else base for base in forced)
+        if bases != cls.bases:
+            cls.bases, cls.mro = bases, None
+        for base in bases:
+            if isinstance(base, ClassValue):
+                self._settle_bases(base, frame, family, done)
 
     def _outer(self) -> Frame:
         return Frame(ModuleValue("", "", False, f.ModuleFacts(())), {})
@@ -156,19 +184,33 @@ class ImportRun(ImportStatements):
         self.paths_read.add(path)
         if isinstance(facts, f.Unparsed):
             return self._load_unparsed(name, path, facts, frame, place)
+        if self._nested >= _MAX_NESTED:
+            return self._nested_too_deeply(name, frame, place)
         module = ModuleValue(name, path, is_package, facts, importer=place)
         self.modules[name] = module
         inner = Frame(module, module.names)
+        self._nested += 1
         try:
             self.block(inner, facts.body)
         except PythonError as raised:
             # Python takes a module that failed out of sys.modules again.
             self.modules.pop(name, None)
+            self.failed[path] = module
             raise PythonError(raised.error.seen_from(place, frame.guards)) from None
+        finally:
+            self._nested -= 1
         module.state = "loaded"
         module.doubts = inner.doubts
         # A module may have put something else in its place (``sys.modules[__name__] = …``).
         return self.modules.get(name, module)
+
+    def _nested_too_deeply(self, name: str, frame: Frame, place: Place) -> Value:
+        """Python itself gives up at about this depth, sooner or later by its release."""
+        why = Undecided(f"{_MAX_NESTED} imports inside each other", place, f"import {name}")
+        self.open_condition(why, frame)
+        error = builtin_error("RecursionError", "maximum recursion depth exceeded", place)
+        frame.doubt(Doubt(error, why))
+        return Opaque(why.reason, place, why.text)
 
     def _load_unparsed(
         self, name: str, path: str, facts: f.Unparsed, frame: Frame, place: Place
@@ -233,14 +275,24 @@ class ImportRun(ImportStatements):
 
     def force(self, value: Value, frame: Frame) -> Value:
         """The value behind a pending call or a deferred name; any other value as it is."""
-        if isinstance(value, Deferred):
-            module = self.import_module(value.module, frame, value.where)
-            if value.attr is None:
-                return module
-            return self.force(
-                self._from(module, value.module, value.attr, frame, value.where), frame
-            )
-        return super().force(value, frame)
+        kind = type(value)
+        if kind is Pending:
+            return self.result(value, frame)
+        if kind is Deferred:
+            if value in self._looking_up:
+                return Opaque("an import that leads back to itself", value.where)
+            self._looking_up.add(value)
+            try:
+                return self._behind(value, frame)
+            finally:
+                self._looking_up.discard(value)
+        return value
+
+    def _behind(self, name: Deferred, frame: Frame) -> Value:
+        module = self.import_module(name.module, frame, name.where)
+        if name.attr is None:
+            return module
+        return self.force(self._from(module, name.module, name.attr, frame, name.where), frame)
 
     def module_attribute(self, module: ModuleValue, name: str, place: Place, frame: Frame) -> Value:
         """``module.name``: the namespace, then the module's ``__getattr__`` (PEP 562)."""

@@ -48,9 +48,14 @@ class Unimportable:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """The module loads, and does not provide the class."""
+    """The module loads, and does not provide the class: it has no such name."""
 
     error: Error
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """The module loads, and what it has under the name is None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,7 @@ class Unresolved:
     why: Undecided
 
 
-Resolution = Loaded | Unimportable | Absent | Unresolved
+Resolution = Loaded | Unimportable | Absent | Nothing | Unresolved
 
 
 class Introspector:
@@ -79,7 +84,10 @@ class Introspector:
     def row(self, entry: Entry) -> Row:
         """The row of one entry on this run's platform."""
         steps = list(self._evidence.registry(entry))
-        resolution = self._resolve(entry, steps)
+        try:
+            resolution = self._resolve(entry, steps)
+        except RecursionError:
+            resolution = Unresolved(Undecided("nested too deeply to be followed", entry.where))
         match resolution:
             case Loaded(cls=cls, found=found):
                 return self._class_row(entry, cls, found, steps)
@@ -87,6 +95,8 @@ class Introspector:
                 return self._error_row(entry, "import", error, steps)
             case Absent(error=error):
                 return self._error_row(entry, "absent", error, steps)
+            case Nothing():
+                return self._none_row(entry, steps)
             case Unresolved(why=why):
                 return self._open_row(entry, why, steps)
 
@@ -130,7 +140,7 @@ class Introspector:
             case Opaque(reason=reason, where=where, text=text):
                 return Unresolved(Undecided(f"the class is not known: {reason}", where, text))
             case None:
-                return Unresolved(Undecided("the name is bound to None there"))
+                return Nothing()
             case _:
                 return Unresolved(Undecided(f"the name is bound to a {type(value).__name__}"))
 
@@ -201,6 +211,20 @@ class Introspector:
             owner=None,
             error=ErrorInfo(error.type, error.message, chain),
             evidence=(*steps, *chain),
+        )
+
+    def _none_row(self, entry: Entry, steps: list[Step]) -> Row:
+        """``Name = None``: the registry gets None, and ``hasattr(None, …)`` is false."""
+        return Row(
+            architecture=entry.architecture,
+            platform=self._run.platform.name,
+            verdict="absent",
+            hasattr=False,
+            module=None,
+            class_=None,
+            owner=None,
+            reason=f"{entry.module}.{entry.class_name} is None there",
+            evidence=tuple(steps),
         )
 
     def _open_row(self, entry: Entry, why: Undecided, steps: list[Step]) -> Row:

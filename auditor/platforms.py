@@ -13,7 +13,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from auditor.errors import UsageError
-from auditor.rulesdata import ModuleRule, PlatformRule, optional_modules, platforms, target
+from auditor.rulesdata import (
+    ModuleRule,
+    PlatformRule,
+    generated,
+    optional_modules,
+    platforms,
+    target,
+)
 from auditor.values import Undecided, Value
 
 _WORDS: dict[str, Value] = {"true": True, "false": False, "none": None}
@@ -114,7 +121,7 @@ class Platform:
         reason = f"nothing says whether {root} is installed on {self.name}"
         if root == target().package.name:
             return Existence(
-                False, f"the tree has no {module}, and nothing builds it for {self.name}"
+                False, f"the tree has no {module}, and nothing builds it on {self.name}"
             )
         decided_by = f"{reason}; --with {root} or --without {root} decides it"
         why = Undecided(decided_by, key=f"installed:{root}")
@@ -149,7 +156,7 @@ def build(
         name=rule.name,
         attributes=rule.attributes,
         predicates=rule.predicates,
-        modules=(*extra, *rule.modules),
+        modules=(*extra, *rule.modules, *generated()),
         fallback=(*rule.fallback, *optional_modules()),
         constants={name: literal(value) for name, value in rule.constants.items()},
         assumed={normal_text(name): literal(value) for name, value in assume.items()},

@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from auditor.errors import RegistryError
 from auditor.imports import ImportRun
 from auditor.program import Files
-from auditor.values import ModuleValue, Opaque, Place, PythonError, Value
+from auditor.values import (
+    Doubts,
+    Either,
+    ModuleValue,
+    Opaque,
+    Place,
+    PythonError,
+    Undecided,
+    Value,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +56,7 @@ def read_table(run: ImportRun, files: Files, dotted: str, package: str) -> Table
     """
     module_name, _, name = dotted.rpartition(".")
     module = _module(run, module_name)
-    value, doubts = run.get(module, name, []) if name in module.names else (None, [])
+    value, doubts = run.get(module, name, []) if name in module.names else (None, Doubts())
     origin = module.origins.get(name)
     if origin is None:
         raise RegistryError(
@@ -55,7 +64,10 @@ def read_table(run: ImportRun, files: Files, dotted: str, package: str) -> Table
             where=module.path,
             next_step="Releases that have it start at vllm 0.9; check --vllm.",
         )
-    if not isinstance(value, dict) or doubts:
+    why = next((doubt.condition for doubt in doubts), _open_condition(value))
+    if why is not None:
+        raise _depends(name, why, Place(module.path, origin.line))
+    if not isinstance(value, dict):
         raise RegistryError(
             f"{name} is {_kind(value)}, not a dict that can be read",
             where=f"{module.path}:{origin.line}",
@@ -77,8 +89,17 @@ def _module(run: ImportRun, name: str) -> ModuleValue:
             where=str(place),
             next_step="Check that --vllm names a vLLM tree.",
         ) from raised
+    except RecursionError as error:
+        raise RegistryError(
+            "the registry cannot be read: it is nested too deeply to be followed",
+            where=where,
+            next_step="Check that --vllm names a vLLM tree.",
+        ) from error
     if not isinstance(module, ModuleValue):
-        reason = module.reason if isinstance(module, Opaque) else "it is not Python source"
+        reason = "it is not Python source"
+        if isinstance(module, Opaque):
+            reason = module.reason.removeprefix(f"{where} ")
+            where = str(module.where) if module.where and module.where.line else where
         raise RegistryError(
             f"the registry cannot be read: {reason}",
             where=where,
@@ -87,12 +108,32 @@ def _module(run: ImportRun, name: str) -> ModuleValue:
     return module
 
 
-def _kind(value: Value) -> str:
-    return (
-        f"`{value.text or value.reason}`"
-        if isinstance(value, Opaque)
-        else f"a {type(value).__name__}"
+def _open_condition(value: Value) -> Undecided | None:
+    """The condition by which a value is one of several, if it is."""
+    if not isinstance(value, Either):
+        return None
+    guard = value.options[0][0]
+    return Undecided("one of several values", guard.where, guard.text)
+
+
+def _depends(name: str, why: Undecided, where: Place) -> RegistryError:
+    """The error of a table that is another one by a condition that stayed open."""
+    condition = f"`{why.text}`" if why.text else why.reason
+    return RegistryError(
+        f"what {name} is depends on {condition}, which could not be decided",
+        where=str(why.where or where),
+        next_step="Decide it with --assume 'CONDITION=true' or --env NAME=VALUE.",
     )
+
+
+def _kind(value: Value) -> str:
+    match value:
+        case Opaque():
+            return f"`{value.text or value.reason}`"
+        case None:
+            return "None"
+        case _:
+            return f"a {type(value).__name__}"
 
 
 def _entries(
@@ -103,8 +144,7 @@ def _entries(
     run: ImportRun,
     package: str,
 ) -> Table:
-    source = files.source(module.path)
-    lines = source.splitlines() if isinstance(source, bytes) else []
+    lines = files.lines(module.path)
     entries: list[Entry] = []
     unread: list[tuple[str, Place]] = []
     for key, target in value.items():

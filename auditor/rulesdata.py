@@ -95,18 +95,50 @@ class DistributionRule(_Strict, frozen=True):
 class VendoredRule(_Strict, frozen=True):
     """Python packages that building an extension copies into the tree.
 
-    ``compiled`` says whether a module of the extension's own name exists as well.
+    ``compiled`` says whether a module of the extension's own name exists as well; ``until`` is
+    the first release that has the packages in its own tree.
     """
 
     extension: str
     provides: tuple[str, ...]
     compiled: bool
+    until: str = ""
 
 
 class _Distributions(_Strict, frozen=True):
     distribution: tuple[DistributionRule, ...]
     vendored: tuple[VendoredRule, ...]
+    generated: tuple[ModuleRule, ...]
     optional: tuple[ModuleRule, ...]
+
+
+class RecordedLine(_Strict, frozen=True):
+    """A line that releases from ``since`` on have, up to and without ``until``."""
+
+    text: str
+    since: str = ""
+    until: str = ""
+
+
+class RecordedRequirements(_Strict, frozen=True):
+    """What a requirement file says, over all releases."""
+
+    file: str
+    lines: tuple[RecordedLine, ...]
+
+
+class RecordedExtensions(_Strict, frozen=True):
+    """The extension modules that ``setup.py`` builds for a platform, over all releases."""
+
+    platform: str
+    lines: tuple[RecordedLine, ...]
+
+
+class Builds(_Strict, frozen=True):
+    """``rules/builds.toml``: what the files say that a wheel does not hold."""
+
+    requirements: tuple[RecordedRequirements, ...]
+    extensions: tuple[RecordedExtensions, ...]
 
 
 class PlatformExample(_Strict, frozen=True):
@@ -188,6 +220,22 @@ def target() -> TargetRule:
     return load(rules_folder() / "vllm.toml", TargetRule)
 
 
+class HeadRule(_Strict, frozen=True):
+    """``rules/head.toml``: classes that a head path is made of."""
+
+    processors: tuple[str, ...]
+    top_tokens_methods: tuple[str, ...]
+    norms: tuple[str, ...]
+    identities: tuple[str, ...]
+    leaves: tuple[str, ...]
+
+
+@cache
+def head_rule() -> HeadRule:
+    """What a head path is made of."""
+    return load(rules_folder() / "head.toml", HeadRule)
+
+
 @cache
 def distributions() -> tuple[DistributionRule, ...]:
     """Distributions whose modules are not named like them."""
@@ -198,6 +246,18 @@ def distributions() -> tuple[DistributionRule, ...]:
 def vendored() -> tuple[VendoredRule, ...]:
     """Packages that come with an extension."""
     return load(rules_folder() / "distributions.toml", _Distributions).vendored
+
+
+@cache
+def generated() -> tuple[ModuleRule, ...]:
+    """Modules of the package that building it writes, on every platform."""
+    return load(rules_folder() / "distributions.toml", _Distributions).generated
+
+
+@cache
+def builds() -> Builds:
+    """What each release says of its builds."""
+    return load(rules_folder() / "builds.toml", Builds)
 
 
 @cache

@@ -8,6 +8,7 @@ reported as unparsed, with the version that tried.
 from __future__ import annotations
 
 import ast
+import builtins
 import sys
 from collections.abc import Iterable, Iterator
 
@@ -69,6 +70,7 @@ _BINARY: dict[type[ast.operator], str] = {
     ast.BitAnd: "&", ast.BitXor: "^",
 }  # fmt: skip
 _DISPLAYS: dict[type[ast.expr], str] = {ast.Tuple: "tuple", ast.List: "list", ast.Set: "set"}
+_BUILTINS = frozenset(dir(builtins))
 _DEFERRED = (ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -408,7 +410,7 @@ class _Builder:
 
     def expr(self, node: ast.expr) -> Expr:
         match node:
-            case ast.Constant(value=None | bool() | int() | float() | str() | bytes() as value):
+            case ast.Constant(value=None | bool() | int() | float() | str() as value):
                 if type(value) is int and not -(2**63) <= value < 2**64:
                     return self._unknown(node)
                 return Const(value)
@@ -489,10 +491,14 @@ class _Builder:
         for node in nodes:
             for dotted in _reads(node):
                 head, _, rest = dotted.partition(".")
-                sure = self._prune and head in self._sure and (not rest or head in self._foreign)
-                if not sure:
+                if not (self._prune and self._surely_exists(head, rest)):
                     found[dotted] = None
         return tuple(found)
+
+    def _surely_exists(self, head: str, rest: str) -> bool:
+        if head in self._sure:
+            return not rest or head in self._foreign
+        return not rest and head in _BUILTINS
 
     # --- source text
 

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import msgspec
+
 if TYPE_CHECKING:
     from packaging.version import Version as PackageVersion
 
@@ -22,8 +24,7 @@ if TYPE_CHECKING:
 Value = Any
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """A line of a file of the tree."""
 
     path: str
@@ -33,8 +34,7 @@ class Place:
         return f"{self.path}:{self.line}"
 
 
-@dataclass(frozen=True, slots=True)
-class Undecided:
+class Undecided(msgspec.Struct, frozen=True):
     """A condition that could not be evaluated: why, where, and its source text.
 
     ``key`` names the condition itself, wherever it is asked (``installed:triton``); a leading
@@ -50,8 +50,7 @@ class Undecided:
         raise TypeError(f"undecided condition used as a bool: {self.reason}")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Opaque:
+class Opaque(msgspec.Struct, frozen=True, eq=False):
     """An object that exists, and that nobody looked into; ``key`` as for :class:`Undecided`."""
 
     reason: str
@@ -60,8 +59,7 @@ class Opaque:
     key: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Foreign:
+class Foreign(msgspec.Struct, frozen=True):
     """A module, class or function outside the tree, by its dotted name (``torch.nn.Module``)."""
 
     name: str
@@ -115,8 +113,7 @@ class Unbound:
 UNBOUND = Unbound()
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(msgspec.Struct, frozen=True):
     """One condition on the way to a statement: its place, text, and how it came out.
 
     ``outcome`` is None where the condition is undecided and the branch is one of two followed;
@@ -152,8 +149,7 @@ class Either:
 
 
 #: Where a name of a module got its value: the statement, and the conditions above it.
-@dataclass(frozen=True, slots=True, eq=False)
-class Origin:
+class Origin(msgspec.Struct, frozen=True, eq=False):
     """The statement that bound a name, and the conditions that led to it."""
 
     stmt: Stmt | None
@@ -214,7 +210,6 @@ class ClassValue:
     bases: tuple[Value, ...]
     decorators: tuple[Value, ...]
     namespace: dict[str, Value] | None = None
-    lines: dict[str, int] = field(default_factory=dict)
     extra: dict[str, tuple[Value, Place]] = field(default_factory=dict)
     mro: Any = None
 
@@ -224,8 +219,7 @@ class ClassValue:
         return f"{self.module.name}.{self.qualname}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Function:
+class Function(msgspec.Struct, frozen=True, eq=False):
     """A function of the tree.
 
     ``scope`` holds the names of an enclosing call; ``bound`` is the class of a class method.
@@ -247,16 +241,14 @@ class Closure:
     scope: dict[str, Value] | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Method:
+class Method(msgspec.Struct, frozen=True, eq=False):
     """An attribute of a plain Python value that is about to be called (``"a".lower``)."""
 
     owner: Value
     name: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Instance:
+class Instance(msgspec.Struct, frozen=True, eq=False):
     """The result of calling a class of the tree."""
 
     cls: ClassValue
@@ -279,8 +271,7 @@ class Suppress:
     types: tuple[Value, ...]
 
 
-@dataclass(slots=True, eq=False)
-class Pending:
+class Pending(msgspec.Struct, eq=False):
     """A call of a function of the tree, run only when its result is asked for."""
 
     function: Function

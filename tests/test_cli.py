@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from reports.samples import PLATFORMS, document, eagle, mtp, named, open_row, v32
 
-from auditor import cli, main
+from auditor import main, options
 from auditor.coverage import VERDICTS, Coverage, UndecidedItem, from_json
 from auditor.errors import SourceError, UsageError
 from codemods import cli as codemods_cli
@@ -57,7 +57,7 @@ class Engine:
             raise self.fail
         return FakeSource()
 
-    def audit(self, source: FakeSource, request: FakeRequest) -> Coverage:
+    def audit(self, source: FakeSource, request: FakeRequest, *_: object) -> Coverage:
         self.requests.append(request)
         names = request.platforms or self.coverage.platforms
         globs = request.architectures or ("*",)
@@ -81,6 +81,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
     fake = Engine(_coverage(eagle, mtp, v32))
     api: Any = ModuleType("auditor.api")
     api.audit, api.Request, api.platform_names = fake.audit, FakeRequest, lambda: PLATFORMS
+    api.Resources = lambda cache: cache
     opener: Any = ModuleType("auditor.sources.open")
     opener.open_source = fake.open_source
     monkeypatch.setitem(sys.modules, "auditor.api", api)
@@ -232,8 +233,8 @@ def test_color_on_a_terminal(
     monkeypatch.setenv("NO_COLOR", env)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    options = cli.Options(no_color="--no-color" in args, output="x" if "-o" in args else None)
-    assert options.in_color is colored
+    asked = options.Options(no_color="--no-color" in args, output="x" if "-o" in args else None)
+    assert asked.in_color is colored
 
 
 @pytest.mark.usefixtures("engine")

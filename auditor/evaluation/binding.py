@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from auditor import facts as f
 from auditor.classes import InconsistentOrder, linearise
 from auditor.evaluation.expressions import Expressions
-from auditor.evaluation.frame import Frame, join
+from auditor.evaluation.frame import Frame, is_plain, join
 from auditor.values import (
     UNBOUND,
     ClassValue,
@@ -58,17 +58,28 @@ class Binding(Expressions):
             scopes = (cls.namespace, *(frame.scopes if frame.is_call else ()))
             inner = Frame(frame.module, cls.namespace, scopes, frame.guards, depth=frame.depth)
             inner.doubts = frame.doubts
-            self._class_body(cls, inner, stmt.body)
+            self.block(inner, stmt.body)
         if len(bases) > 1 and not any(isinstance(base, Deferred) for base in bases):
             self._check_order(cls, frame, stmt.line)
-        self.bind(frame, stmt.name, cls, stmt, stmt.line)
+        self.bind(frame, stmt.name, self._decorated_class(cls, frame), stmt, stmt.line)
 
-    def _class_body(self, cls: ClassValue, frame: Frame, body: Sequence[f.Stmt]) -> None:
-        for stmt in body:
-            before = set(frame.names)
-            self.block(frame, (stmt,))
-            for name in frame.names.keys() - before:
-                cls.lines[name] = binding_line(stmt, name)
+    def _decorated_class(self, cls: ClassValue, frame: Frame) -> ClassValue:
+        """The class after its decorators: those of the tree are run for what they set on it.
+
+        A decorator succeeds, as every call does: one that could not be followed keeps the class.
+        """
+        place, mark = frame.place(cls.facts.start), frame.doubts.mark()
+        for decorator in reversed(cls.decorators):
+            try:
+                function = self.force(decorator, frame)
+                if isinstance(function, Function):
+                    made = self.invoke(function, (cls,), (), frame, place, "")
+                    made = self.force(made, frame)
+                    cls = made if isinstance(made, ClassValue) else cls
+            except PythonError:
+                continue
+        frame.doubts.drop(frame.doubts.since(mark))
+        return cls
 
     def _base(self, node: f.Expr, frame: Frame, line: int) -> Value:
         base = self.evaluate(node, frame, line)
@@ -185,28 +196,24 @@ class Binding(Expressions):
 
     def _delete(self, frame: Frame, stmt: f.Delete) -> None:
         for target in stmt.targets:
-            if isinstance(target, f.Name):
-                self.name(frame, target.id, stmt.line)
-                frame.names.pop(target.id, None)
-            elif isinstance(target, f.Attr):
-                owner = self.evaluate(target.value, frame, stmt.line)
-                if isinstance(owner, ModuleValue):
-                    self.attribute(owner, target.attr, frame, stmt.line)
-                    owner.names.pop(target.attr, None)
-                elif isinstance(owner, ClassValue):
-                    owner.extra[target.attr] = (UNBOUND, frame.place(stmt.line))
+            match target:
+                case f.Name(id=name):
+                    self.name(frame, name, stmt.line)
+                    frame.names.pop(name, None)
+                case f.Attr(value=node, attr=attr):
+                    self._delete_attribute(self.evaluate(node, frame, stmt.line), attr, frame, stmt)
+                case f.Subscript(value=node, index=index):
+                    owner = self.force(self.evaluate(node, frame, stmt.line), frame)
+                    key = self.force(self.evaluate(index, frame, stmt.line), frame)
+                    if isinstance(owner, dict) and is_plain(key):
+                        self._python(dict.__delitem__, owner, key, frame, stmt.line)
 
-
-def binding_line(stmt: f.Stmt, name: str) -> int:
-    """The line at which ``stmt`` binds ``name``, looking into its branches."""
-    for attribute in ("body", "orelse", "final", "handlers"):
-        for inner in getattr(stmt, attribute, ()) if not isinstance(stmt, f.Class) else ():
-            if getattr(inner, "name", None) == name or any(
-                isinstance(target, f.Name) and target.id == name
-                for target in getattr(inner, "targets", ())
-            ):
-                return int(inner.line)
-    return int(stmt.line)
+    def _delete_attribute(self, owner: Value, attr: str, frame: Frame, stmt: f.Delete) -> None:
+        if isinstance(owner, ModuleValue):
+            self.attribute(owner, attr, frame, stmt.line)
+            owner.names.pop(attr, None)
+        elif isinstance(owner, ClassValue):
+            owner.extra[attr] = (UNBOUND, frame.place(stmt.line))
 
 
 def _unknown_names(target: f.Expr) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ other branch had been taken, and whatever rests on it knows under which conditio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from auditor import facts as f
@@ -16,7 +16,6 @@ from auditor.evaluation.frame import SIGNALS, Frame, Jumping, Returning, guard_p
 from auditor.values import (
     UNBOUND,
     Doubt,
-    Either,
     Guard,
     Opaque,
     PythonError,
@@ -51,8 +50,8 @@ class Branches(Binding):
                 frame,
                 truth,
                 [
-                    (then, lambda: self._narrowed(frame, stmt, True)),
-                    (orelse, lambda: self._narrowed(frame, stmt, False)),
+                    (then, partial(self._follow, frame, stmt, True, then)),
+                    (orelse, partial(self._follow, frame, stmt, False, then)),
                 ],
             )
             return
@@ -63,39 +62,9 @@ class Branches(Binding):
         self.block(frame, stmt.body if truth else stmt.orelse)
         frame.guards = outer
 
-    def _narrowed(self, frame: Frame, stmt: f.If, outcome: bool) -> None:
-        """Run one branch of an open condition, knowing of the names in it what it says."""
-        outer = self.known
-        self.known = dict(outer)
-        try:
-            for name, test in _tested_names(stmt.test, outcome):
-                self._narrow(frame, name, test, outcome, stmt.line)
+    def _follow(self, frame: Frame, stmt: f.If, outcome: bool, guard: Guard) -> None:
+        with self.knowing(frame, stmt.test, outcome, stmt.line, guard):
             self.block(frame, stmt.body if outcome else stmt.orelse)
-        finally:
-            self.known = outer
-
-    def _narrow(self, frame: Frame, name: str, test: f.Expr, outcome: bool, line: int) -> None:
-        """Keep of a name's possible values those with which the test comes out so."""
-        scopes = (frame.names, *frame.scopes, frame.module.names)
-        scope = next((scope for scope in scopes if name in scope), None)
-        value = scope[name] if scope is not None else UNBOUND
-        if scope is None or not isinstance(value, Either):
-            return
-        kept = []
-        for guard, option in self.alive(value):
-            scope[name] = option
-            truth = (
-                UNBOUND
-                if option is UNBOUND
-                else self.truth(self.evaluate(test, frame, line), frame)
-            )
-            if truth is not (not outcome) and option is not UNBOUND:
-                kept.append((guard, option))
-        scope[name] = join(kept) if kept else value
-        only = scope[name]
-        if isinstance(only, Opaque) and only.key:
-            key = only.key.removeprefix("!")
-            self.known[key] = outcome is not only.key.startswith("!")
 
     def usual_truth(self, test: f.Expr, frame: Frame, line: int) -> bool | None:
         """The truth of an open condition in a process that sets no environment variable."""
@@ -232,20 +201,6 @@ class Branches(Binding):
         ]
         branches.append((Guard(place, f"{stmt.text}: no case", None), lambda: None))
         self.fork(frame, why, branches)
-
-
-def _tested_names(test: f.Expr, outcome: bool) -> Iterator[tuple[str, f.Expr]]:
-    """Names whose value a condition tests by itself, with the part of the condition that does."""
-    match test:
-        case f.Name(id=name) | f.Not(value=f.Name(id=name)):
-            yield name, test
-        case f.Compare(left=f.Name(id=name), rights=(f.Const(),)):
-            yield name, test
-        case f.BoolOp(op=op, values=values) if (op == "and") is outcome:
-            for value in values:
-                yield from _tested_names(value, outcome)
-        case _:
-            return
 
 
 def _copied(names: dict[str, Value]) -> dict[str, Value]:

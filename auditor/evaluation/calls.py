@@ -7,7 +7,7 @@ asked for. Every other call succeeds with a value that nobody looked into.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec import structs
 
 from auditor import facts as f
 from auditor.evaluation.builtin_calls import SPECIAL, BuiltinCalls
@@ -51,6 +51,9 @@ _IMPORTERS = frozenset({"importlib.import_module"})
 
 class Calls(BuiltinCalls):
     """Gives calls their meaning."""
+
+    #: How many calls are being run, each for the value of another.
+    running: int = 0
 
     def call(self, func: Value, call: f.Call, frame: Frame, line: int) -> Value:
         """The value of a call whose function is evaluated already."""
@@ -199,16 +202,21 @@ class Calls(BuiltinCalls):
             f"the variable {name} is not set here; --env {name}=VALUE decides it", place, text
         )
 
-    def force(self, value: Value, frame: Frame) -> Value:
-        """The value behind a pending call or a deferred name; any other value as it is."""
-        if isinstance(value, Pending):
+    def result(self, pending: Pending, frame: Frame) -> Value:
+        """The value of a pending call, run once; in a bare environment it may be another."""
+        if pending.result is not UNBOUND and not self.bare_environment:
+            return pending.result
+        if self.running >= _MAX_DEPTH:
+            return Opaque("calls nested too deeply", pending.where, pending.text)
+        self.running += 1
+        try:
             if self.bare_environment:
-                return self.force(self._run_pending(value, frame), frame)
-            if value.result is UNBOUND:
-                value.result = Opaque("a call that asks for itself", value.where, value.text)
-                value.result = self.force(self._run_pending(value, frame), frame)
-            return value.result
-        return value
+                return self.force(self._run_pending(pending, frame), frame)
+            pending.result = Opaque("a call that asks for itself", pending.where, pending.text)
+            pending.result = self.force(self._run_pending(pending, frame), frame)
+        finally:
+            self.running -= 1
+        return pending.result
 
     def _run_pending(self, call: Pending, frame: Frame) -> Value:
         """Run the function for its value; an exception there leaves the value unknown.
@@ -244,7 +252,7 @@ class Calls(BuiltinCalls):
 
     def _decorated(self, function: Function, frame: Frame) -> Value:
         """The function that its decorators make of it, innermost first."""
-        value: Value = replace(function, decorators=())
+        value: Value = structs.replace(function, decorators=())
         outer = Frame(function.module, {}, depth=frame.depth + 1)
         for node in reversed(function.decorators):
             target = node.func if isinstance(node, f.Call) else node
@@ -268,7 +276,7 @@ class Calls(BuiltinCalls):
                 value = self._decorated(value, outer)
             if not isinstance(value, Function):
                 return Opaque("decorated")
-            value = replace(value, bound=function.bound)
+            value = structs.replace(value, bound=function.bound)
         return value
 
     def _run_body(
@@ -294,7 +302,7 @@ class Calls(BuiltinCalls):
         if not inner.returns:
             return result
         last = inner.returns[-1][0]
-        rest = replace(
+        rest = structs.replace(
             last, negated=not last.negated, usual=None if last.usual is None else not last.usual
         )
         return join((*inner.returns, (rest, result)))

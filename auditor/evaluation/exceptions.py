@@ -82,7 +82,7 @@ class Exceptions(Branches):
         guards = frame.guards
         try:
             try:
-                self.block(frame, stmt.body)
+                self._watched(frame, stmt.body, bool(stmt.handlers))
             except PythonError as raised:
                 frame.guards = guards
                 self._handle(frame, stmt.handlers, raised)
@@ -93,6 +93,14 @@ class Exceptions(Branches):
             self.block(frame, stmt.final)
             raise
         self.block(frame, stmt.final)
+
+    def _watched(self, frame: Frame, body: tuple[f.Stmt, ...], handled: bool = True) -> None:
+        """Run a block whose exceptions decide how it goes on: nothing in it can be put off."""
+        frame.trying += handled
+        try:
+            self.block(frame, body)
+        finally:
+            frame.trying -= handled
 
     def _handle(self, frame: Frame, handlers: tuple[f.Handler, ...], raised: PythonError) -> None:
         """Run the first handler that takes the exception, or let it pass."""
@@ -127,7 +135,7 @@ class Exceptions(Branches):
         if frame.trace is not None:
             frame.trace.append(Trace("branch", frame.place(handler.line), f"after {error.type}"))
         guards = frame.guards
-        text = f"{error.type}: {error.message}"
+        text = f"{error.type}: {error.message}{f'; {error.fact}' if error.fact else ''}"
         frame.guards = (*guards, Guard(frame.place(handler.line), f"except after {text}", True))
         try:
             self.block(frame, handler.body)
@@ -213,7 +221,7 @@ class Exceptions(Branches):
         """``contextlib.suppress``: the rest of the body is skipped when it raises."""
         mark, guards, place = frame.doubts.mark(), frame.guards, frame.place(stmt.line)
         try:
-            self.block(frame, stmt.body)
+            self._watched(frame, stmt.body)
         except PythonError as raised:
             frame.guards = guards
             takes = self.is_instance(raised.error, types, place, frame)

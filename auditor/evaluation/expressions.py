@@ -7,13 +7,22 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from auditor import facts as f
-from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, Frame, is_plain
+from auditor.evaluation.frame import (
+    CONSTANT_TYPES,
+    CONTAINERS,
+    Frame,
+    guard_pair,
+    is_plain,
+    join,
+)
 from auditor.evaluation.names import Names
 from auditor.evaluation.truth import OPERATORS
 from auditor.values import (
+    UNBOUND,
     ClassValue,
     Closure,
     Either,
@@ -21,6 +30,8 @@ from auditor.values import (
     Guard,
     Opaque,
     Pending,
+    PlatformMethod,
+    PlatformObject,
     PythonError,
     Undecided,
     Value,
@@ -40,84 +51,83 @@ class Expressions(Names):
         Raises:
             PythonError: what evaluating it in Python would raise.
         """
-        match node:
-            case f.Const(value=value):
-                return value
-            case f.Name(id=name):
-                return self.name(frame, name, line)
-            case f.Attr(value=owner, attr=attr):
-                return self._attr(owner, attr, frame, line)
-            case f.Call(func=func):
-                return self._assumed(node.text, lambda: self._call(func, node, frame, line))
-            case f.BoolOp(op=op, values=values):
-                return self._bool_op(op, values, frame, line)
-            case f.Not(value=inner):
-                return self._not(self.truth(self.evaluate(inner, frame, line), frame), frame, line)
-            case f.Compare(left=left, ops=ops, rights=rights):
-                return self._compare(self.evaluate(left, frame, line), ops, rights, frame, line)
-            case f.BinOp(op=op, left=left, right=right):
-                a, b = self.evaluate(left, frame, line), self.evaluate(right, frame, line)
-                return self.binary(op, a, b, frame, line)
-            case f.Sequence(kind=kind, items=items):
-                return self._display(
-                    kind, [self.evaluate(i, frame, line) for i in items], frame, line
-                )
-            case f.Mapping(keys=keys, values=values):
-                return self._mapping(keys, values, frame, line)
-            case f.Subscript(value=owner, index=index):
-                base = self.evaluate(owner, frame, line)
-                return self.item(base, self.evaluate(index, frame, line), frame, line)
-            case f.IfExp(test=test, body=body, orelse=orelse):
-                return self._if_exp(test, body, orelse, frame, line)
-            case f.FString(parts=parts):
-                return self._fstring(parts, frame, line)
-            case f.Lambda():
-                return Closure(frame.module, node, frame.names if frame.is_call else None)
-            case f.Walrus(name=name, value=inner):
-                value = self.evaluate(inner, frame, line)
-                frame.names[name] = value
-                return value
-            case f.Unknown(text=text, uses=uses):
-                for dotted in uses:
-                    self.use(frame, dotted, line)
-                return self._assumed(text, lambda: Opaque("not evaluated", frame.place(line), text))
-            case _:
-                raise TypeError(f"no such expression: {node!r}")
+        return _EVALUATE[type(node)](self, node, frame, line)
 
-    def _assumed(self, text: str, otherwise: Callable[[], Value]) -> Value:
-        """The user's ``--assume`` for this source text, or else the evaluation."""
-        if self.platform.assumed:
-            for candidate in (text, _normal(text)):
-                if candidate in self.platform.assumed:
-                    return self.platform.assumed[candidate]
-        return otherwise()
+    def _const(self, node: f.Const, frame: Frame, line: int) -> Value:
+        return node.value
 
-    def _attr(self, owner: f.Expr, attr: str, frame: Frame, line: int) -> Value:
+    def _name(self, node: f.Name, frame: Frame, line: int) -> Value:
+        return self.name(frame, node.id, line)
+
+    def _not_expr(self, node: f.Not, frame: Frame, line: int) -> Value:
+        return self._not(self.truth(self.evaluate(node.value, frame, line), frame), frame, line)
+
+    def _bin_op(self, node: f.BinOp, frame: Frame, line: int) -> Value:
+        left = self.evaluate(node.left, frame, line)
+        return self.binary(node.op, left, self.evaluate(node.right, frame, line), frame, line)
+
+    def _subscript(self, node: f.Subscript, frame: Frame, line: int) -> Value:
+        owner = self.evaluate(node.value, frame, line)
+        return self.item(owner, self.evaluate(node.index, frame, line), frame, line)
+
+    def _lambda(self, node: f.Lambda, frame: Frame, line: int) -> Value:
+        return Closure(frame.module, node, frame.names if frame.is_call else None)
+
+    def _walrus(self, node: f.Walrus, frame: Frame, line: int) -> Value:
+        value = self.evaluate(node.value, frame, line)
+        frame.names[node.name] = value
+        return value
+
+    def _unknown(self, node: f.Unknown, frame: Frame, line: int) -> Value:
+        for dotted in node.uses:
+            self.use(frame, dotted, line)
+        assumed = self._assumption(node.text)
+        if assumed is not UNBOUND:
+            return assumed
+        return Opaque("not evaluated", frame.place(line), node.text)
+
+    def _assumption(self, text: str) -> Value:
+        """The user's ``--assume`` for this source text, or UNBOUND."""
+        if not self.platform.assumed:
+            return UNBOUND
+        for candidate in (text, _normal(text)):
+            if candidate in self.platform.assumed:
+                return self.platform.assumed[candidate]
+        return UNBOUND
+
+    def _attr(self, node: f.Attr, frame: Frame, line: int) -> Value:
         if self.platform.assumed:
-            text = dotted_text(owner, attr)
+            text = dotted_text(node.value, node.attr)
             if text in self.platform.assumed:
                 return self.platform.assumed[text]
-        return self.attribute(self.evaluate(owner, frame, line), attr, frame, line)
+        return self.attribute(self.evaluate(node.value, frame, line), node.attr, frame, line)
 
-    def _call(self, func: f.Expr, node: f.Call, frame: Frame, line: int) -> Value:
+    def _call(self, node: f.Call, frame: Frame, line: int) -> Value:
         """Evaluate the function, then call it.
 
         A method of a call's result (``logger.info(…)``) is not followed: running the function
         behind it only to find a method that is opaque anyway would cost more than all the rest.
         """
-        if isinstance(func, f.Attr):
-            owner = self.evaluate(func.value, frame, line)
-            if isinstance(owner, Pending):
-                return Opaque("a method of a call's result", frame.place(line), node.text)
-            return self.call(self.attribute(owner, func.attr, frame, line), node, frame, line)
-        return self.call(self.evaluate(func, frame, line), node, frame, line)
+        assumed = self._assumption(node.text)
+        if assumed is not UNBOUND:
+            return assumed
+        func = node.func
+        if not isinstance(func, f.Attr):
+            return self.call(self.evaluate(func, frame, line), node, frame, line)
+        owner = self.evaluate(func.value, frame, line)
+        if isinstance(owner, Pending):
+            return Opaque("a method of a call's result", frame.place(line), node.text)
+        if isinstance(owner, PlatformObject):
+            # What is called is a method, whatever value is assumed for its result.
+            return self.call(PlatformMethod(func.attr), node, frame, line)
+        return self.call(self.attribute(owner, func.attr, frame, line), node, frame, line)
 
-    def _bool_op(self, op: str, values: tuple[f.Expr, ...], frame: Frame, line: int) -> Value:
+    def _bool_op(self, expr: f.BoolOp, frame: Frame, line: int) -> Value:
         """``and``/``or``: the first value that settles it; later ones are not evaluated then."""
-        settles = op == "or"
+        settles = expr.op == "or"
         open_ones: list[Undecided] = []
         value: Value = None
-        for node in values:
+        for node in expr.values:
             value = self.evaluate(node, frame, line)
             truth = self.truth(value, frame)
             if isinstance(truth, Undecided):
@@ -140,22 +150,21 @@ class Expressions(Names):
             return Opaque(truth.reason, truth.where or frame.place(line), truth.text, key)
         return not truth
 
-    def _compare(
-        self, left: Value, ops: tuple[str, ...], rights: tuple[f.Expr, ...], frame: Frame, line: int
-    ) -> Value:
+    def _compare(self, expr: f.Compare, frame: Frame, line: int) -> Value:
         """A chain of comparisons: ``a < b < c`` stops at the first that is false."""
         still_open: Undecided | None = None
-        for op, node in zip(ops, rights, strict=True):
+        left = self.evaluate(expr.left, frame, line)
+        for op, node in zip(expr.ops, expr.rights, strict=True):
             right = self.evaluate(node, frame, line)
             result = self.compare(op, left, right, frame, line)
             if result is False:
                 return False
-            if isinstance(result, Undecided):
-                still_open = still_open or self._placed(result, frame, line)
+            if isinstance(result, Undecided) and still_open is None:
+                still_open = self._placed(result, frame, line)
             left = right
         if still_open is None:
             return True
-        key = still_open.key if len(ops) == 1 else ""
+        key = still_open.key if len(expr.ops) == 1 else ""
         return Opaque(still_open.reason, still_open.where, still_open.text, key)
 
     def binary(self, op: str, left: Value, right: Value, frame: Frame, line: int) -> Value:
@@ -173,18 +182,17 @@ class Expressions(Names):
                 return value
         return Opaque(f"result of {op}", frame.place(line))
 
-    def _display(self, kind: str, items: list[Value], frame: Frame, line: int) -> Value:
-        if kind == "list":
+    def _display(self, node: f.Sequence, frame: Frame, line: int) -> Value:
+        items = [self.evaluate(item, frame, line) for item in node.items]
+        if node.kind == "list":
             return items
-        if kind == "tuple":
+        if node.kind == "tuple":
             return tuple(items)
         return self._python(lambda values, _: set(values), items, None, frame, line)
 
-    def _mapping(
-        self, keys: tuple[f.Expr | None, ...], values: tuple[f.Expr, ...], frame: Frame, line: int
-    ) -> Value:
+    def _mapping(self, display: f.Mapping, frame: Frame, line: int) -> Value:
         result: dict[Value, Value] = {}
-        for key, node in zip(keys, values, strict=True):
+        for key, node in zip(display.keys, display.values, strict=True):
             if key is None:
                 inner = self.force(self.evaluate(node, frame, line), frame)
                 if not isinstance(inner, dict):
@@ -228,22 +236,83 @@ class Expressions(Names):
             case _:
                 return Opaque("an item", frame.place(line))
 
-    def _if_exp(self, test: f.Expr, body: f.Expr, orelse: f.Expr, frame: Frame, line: int) -> Value:
-        truth = self.truth(self.evaluate(test, frame, line), frame)
+    def _if_exp(self, node: f.IfExp, frame: Frame, line: int) -> Value:
+        truth = self.truth(self.evaluate(node.test, frame, line), frame)
         if not isinstance(truth, Undecided):
-            return self.evaluate(body if truth else orelse, frame, line)
+            return self.evaluate(node.body if truth else node.orelse, frame, line)
         why = self._placed(truth, frame, line)
         self.open_condition(why, frame)
-        place = why.where or frame.place(line)
-        guard = Guard(place, why.text, None)
-        other = Guard(place, why.text, None, negated=True)
-        return self._each(
-            ((guard, body), (other, orelse)), frame, lambda node: self.evaluate(node, frame, line)
-        )
+        then, orelse = guard_pair(why.where or frame.place(line), why.text, None, why.key)
+        branches = ((then, (node.body, True)), (orelse, (node.orelse, False)))
 
-    def _fstring(self, parts: tuple[f.Expr, ...], frame: Frame, line: int) -> Value:
+        def follow(branch: tuple[f.Expr, bool]) -> Value:
+            with self.knowing(frame, node.test, branch[1], line, then) as narrowed:
+                value = self.evaluate(branch[0], frame, line)
+            for scope, name, before, during in narrowed:
+                if scope.get(name) is during:
+                    scope[name] = before
+            return value
+
+        return self._each(branches, frame, follow)
+
+    @contextmanager
+    def knowing(
+        self, frame: Frame, test: f.Expr, outcome: bool, line: int, guard: Guard
+    ) -> Iterator[list[tuple[dict[str, Value], str, Value, Value]]]:
+        """Evaluate a branch of an open condition, knowing of the names in it what it says.
+
+        Gives the names whose values were narrowed: scope, name, value before, value during. They
+        stay narrowed, since the other branch may never come back.
+        """
+        outer, narrowed = self.known, list[tuple[dict[str, Value], str, Value, Value]]()
+        self.known = {**outer, guard.identity: outcome is not guard.negated}
+        try:
+            for name, part in _tested_names(test, outcome):
+                narrowed.extend(self._narrow(frame, name, part, outcome, line))
+            yield narrowed
+        finally:
+            self.known = outer
+
+    def _narrow(
+        self, frame: Frame, name: str, test: f.Expr, outcome: bool, line: int
+    ) -> Iterator[tuple[dict[str, Value], str, Value, Value]]:
+        """Keep of a name's possible values those with which the test comes out so."""
+        scopes = (frame.names, *frame.scopes, frame.module.names)
+        scope = next((scope for scope in scopes if name in scope), None)
+        if scope is None:
+            return
+        before = scope[name]
+        kept = self._kept(scope, name, test, outcome, frame, line)
+        scope[name] = during = join(kept) if kept else before
+        yield scope, name, before, during
+        if isinstance(during, Opaque) and during.key:
+            key = during.key.removeprefix("!")
+            self.known[key] = outcome is not during.key.startswith("!")
+
+    def _kept(
+        self,
+        scope: dict[str, Value],
+        name: str,
+        test: f.Expr,
+        outcome: bool,
+        frame: Frame,
+        line: int,
+    ) -> list[tuple[Guard, Value]]:
+        value = scope[name]
+        if not isinstance(value, Either):
+            return []
+        kept = []
+        for guard, option in self.alive(value):
+            if option is UNBOUND:
+                continue
+            scope[name] = option
+            if self.truth(self.evaluate(test, frame, line), frame) is not (not outcome):
+                kept.append((guard, option))
+        return kept
+
+    def _fstring(self, node: f.FString, frame: Frame, line: int) -> Value:
         texts: list[str] = []
-        for part in parts:
+        for part in node.parts:
             value = self.force(self.evaluate(part, frame, line), frame)
             if not isinstance(value, CONSTANT_TYPES):
                 return Opaque("a string with an unknown part", frame.place(line))
@@ -265,3 +334,37 @@ def dotted_text(owner: f.Expr, attr: str) -> str:
         parts.append(owner.attr)
         owner = owner.value
     return ".".join([owner.id, *reversed(parts)]) if isinstance(owner, f.Name) else ""
+
+
+def _tested_names(test: f.Expr, outcome: bool) -> Iterator[tuple[str, f.Expr]]:
+    """Names whose value a condition tests by itself, with the part of the condition that does."""
+    match test:
+        case f.Name(id=name) | f.Not(value=f.Name(id=name)):
+            yield name, test
+        case f.Compare(left=f.Name(id=name), rights=(f.Const(),)):
+            yield name, test
+        case f.BoolOp(op=op, values=values) if (op == "and") is outcome:
+            for value in values:
+                yield from _tested_names(value, outcome)
+        case _:
+            return
+
+
+_EVALUATE: dict[type, Callable[..., Value]] = {
+    f.Const: Expressions._const,
+    f.Name: Expressions._name,
+    f.Attr: Expressions._attr,
+    f.Call: Expressions._call,
+    f.BoolOp: Expressions._bool_op,
+    f.Not: Expressions._not_expr,
+    f.Compare: Expressions._compare,
+    f.BinOp: Expressions._bin_op,
+    f.Sequence: Expressions._display,
+    f.Mapping: Expressions._mapping,
+    f.Subscript: Expressions._subscript,
+    f.IfExp: Expressions._if_exp,
+    f.FString: Expressions._fstring,
+    f.Lambda: Expressions._lambda,
+    f.Walrus: Expressions._walrus,
+    f.Unknown: Expressions._unknown,
+}

@@ -49,6 +49,7 @@ class Frame:
         shared: names declared ``global`` or ``nonlocal``.
         trace: steps taken, kept for calls that serve a name.
         handling: the exception that an ``except`` block handles.
+        trying: how many blocks around the statement would handle an exception.
     """
 
     module: ModuleValue
@@ -60,6 +61,7 @@ class Frame:
     shared: set[str] = field(default_factory=set)
     trace: list[Trace] | None = None
     handling: Error | None = None
+    trying: int = 0
     is_call: bool = False
     depth: int = 0
 

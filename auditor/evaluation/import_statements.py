@@ -66,7 +66,7 @@ class ImportStatements(Calls):
         """``import a.b.c`` binds ``a``; ``import a.b.c as x`` binds the last module."""
         place = frame.place(stmt.line)
         head, _, rest = stmt.module.partition(".")
-        if not self.eager and head in self.conventions.roots:
+        if not (self.eager or frame.trying) and head in self.conventions.roots:
             self._must_exist(stmt.module, place)
             target = stmt.module if stmt.asname else head
             self.bind(frame, stmt.asname or head, Deferred(target, None, place), stmt, stmt.line)
@@ -103,7 +103,7 @@ class ImportStatements(Calls):
         name = self._absolute(stmt, frame.module, place)
         if frame.trace is not None:
             frame.trace.append(Trace("import", place, f"from {name}"))
-        if not self.eager and name.partition(".")[0] in self.conventions.roots:
+        if not (self.eager or frame.trying) and name.partition(".")[0] in self.conventions.roots:
             self._defer_from(name, stmt, frame, place)
             return
         module = self.import_module(name, frame, place)
@@ -117,16 +117,13 @@ class ImportStatements(Calls):
     @staticmethod
     def _absolute(stmt: f.ImportFrom, module: ModuleValue, place: Place) -> str:
         """The absolute name that a relative import means (PEP 328)."""
-        if not stmt.level:
-            return stmt.module
-        parts = module.package.split(".")
-        if stmt.level > len(parts) or not module.package:
+        name = f.absolute_name(stmt, module.package)
+        if not name:
             message = "attempted relative import beyond top-level package"
             if not module.package:
                 message = "attempted relative import with no known parent package"
             raise PythonError(builtin_error("ImportError", message, place))
-        base = ".".join(parts[: len(parts) - stmt.level + 1])
-        return f"{base}.{stmt.module}" if stmt.module else base
+        return name
 
     def _from(self, module: Value, name: str, attr: str, frame: Frame, place: Place) -> Value:
         """One name of a ``from`` import: an attribute, else a submodule, else ``ImportError``."""
@@ -139,7 +136,8 @@ class ImportStatements(Calls):
             if raised.error.type != "AttributeError":
                 raise
         else:
-            self._doubt_as_import(module, attr, frame, mark, place)
+            if frame.doubts.mark() > mark:
+                self._doubt_as_import(module, attr, frame, mark, place)
             return value
         full = f"{name}.{attr}"
         if module.is_package:
@@ -178,7 +176,10 @@ class ImportStatements(Calls):
             )
         else:
             message = f"cannot import name {attr!r} from {module.name!r}"
-        return builtin_error("ImportError", message, place)
+        # A name that starts in lower case may be meant for a module, which nothing builds here.
+        may_be_module = module.is_package and not attr.lstrip("_")[:1].isupper()
+        fact = self.platform.existence(f"{module.name}.{attr}").fact if may_be_module else ""
+        return builtin_error("ImportError", message, place, fact=fact)
 
     def _star(self, module: Value, frame: Frame, stmt: f.ImportFrom, place: Place) -> None:
         """``from module import *``: the names of ``__all__``, or all public ones."""
@@ -217,9 +218,13 @@ class ImportStatements(Calls):
             if attr == "*":
                 self._star(self.import_module(name, frame, place), frame, stmt, place)
             else:
+                full = f"{name}.{attr}"
                 value: Value = Deferred(name, attr, place)
-                if f"{name}.{attr}" == self.conventions.current_platform:
+                if full == self.conventions.current_platform:
                     value = PlatformObject()
+                elif frame.module.name == name and attr not in frame.module.names:
+                    # A package asks itself for what it does not have yet: that is a submodule.
+                    value = Deferred(full, None, place)
                 self.bind(frame, bound, value, stmt, stmt.line)
 
     @staticmethod

@@ -41,6 +41,13 @@ class Machine(ABC):
         """The value of a call whose function is evaluated already."""
 
     @abstractmethod
+    def invoke(
+        self, function: Function, args: tuple[Value, ...], keywords: tuple[tuple[str, Value], ...],
+        frame: Frame, place: Place, text: str,
+    ) -> Value:  # fmt: skip
+        """Call a function of the tree and give what it returns."""
+
+    @abstractmethod
     def force(self, value: Value, frame: Frame) -> Value:
         """The value behind a pending call or a deferred name; any other value as it is."""
 

@@ -105,7 +105,8 @@ class Truth(Machine):
                 key = guard.identity
             elif answers.get(False) is False and answers.get(True) is True:
                 key = f"!{guard.identity}"
-        return Undecided("depends on an open condition", guard.where, guard.text, key)
+        why = f"depends on `{guard.text}` at {guard.where}, which is open"
+        return Undecided(why, guard.where, guard.text, key)
 
     def _instance_truth(self, cls: ClassValue, where: Place) -> bool | Undecided:
         for special in ("__bool__", "__len__"):
@@ -201,6 +202,9 @@ class Truth(Machine):
             if isinstance(value, Opaque):
                 return Undecided(value.reason, value.where, value.text)
         if is_plain(item) and is_plain(container):
+            return bool(self._python(lambda a, b: a in b, item, container, frame, line))
+        hashed = isinstance(container, dict | set | frozenset)
+        if hashed and is_plain(item) and all(map(is_plain, container)):
             return bool(self._python(lambda a, b: a in b, item, container, frame, line))
         if isinstance(container, CONTAINERS):
             results = [self.compare("==", item, member, frame, line) for member in container]

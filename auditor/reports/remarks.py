@@ -28,13 +28,23 @@ def remark_blocks(coverage: Coverage) -> Iterator[Block]:
     if not coverage.undecided:
         yield Block("Not decided: nothing was left open beside the cells above.")
     for title, items in view.undecided_by_kind(coverage):
-        yield _block(f"Not decided: {title}", [_undecided(item) for item in items])
+        # Those that a cell rests on are what a reader can do something about.
+        first = sorted(items, key=lambda item: not item.architectures)
+        yield _block(f"Not decided: {title}", list(map(_undecided, first)), _bearing(items))
 
 
-def _block(title: str, lines: Sequence[str]) -> Block:
+def _block(title: str, lines: Sequence[str], bearing: str = "") -> Block:
     rest = len(lines) - SHOWN
     more = f"and {rest} more; --format json lists all" if rest > 0 else ""
-    return Block(f"{title} ({len(lines)}):", tuple(lines[:SHOWN]), more)
+    return Block(f"{title} ({len(lines)}{bearing}):", tuple(lines[:SHOWN]), more)
+
+
+def _bearing(items: Sequence[UndecidedItem]) -> str:
+    """How many conditions a cell rests on; the other kinds say it line by line."""
+    if any(item.kind != "condition" for item in items):
+        return ""
+    count = sum(bool(item.architectures) for item in items)
+    return f", {count} of them with a cell that rests on it" if count else ", no cell rests on them"
 
 
 def _finding(finding: Finding) -> str:

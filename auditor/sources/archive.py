@@ -8,8 +8,7 @@ from typing import IO, Literal
 
 from auditor.errors import SourceError
 from auditor.sources.gathering import DamagedArchiveError, Gathering
-from auditor.sources.limits import DEFAULT_LIMITS, Limits
-from auditor.sources.selection import PACKAGE_MARKER
+from auditor.sources.selection import DEFAULT_LIMITS, PACKAGE_MARKER, Limits
 from auditor.sources.tree import SourceProblem
 
 ArchiveKind = Literal["wheel", "sdist"]
@@ -70,8 +69,9 @@ def _gather(file: IO[bytes], name: str, gathering: Gathering) -> ArchiveKind:
     if magic.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         from auditor.sources.zips import gather_zip
 
-        gather_zip(file, gathering)
-        return "wheel" if name.lower().endswith(".whl") else "sdist"
+        is_wheel = name.lower().endswith(".whl")
+        gather_zip(file, gathering, is_wheel=is_wheel)
+        return "wheel" if is_wheel else "sdist"
     if not magic.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00")) and not _is_tar(magic):
         raise DamagedArchiveError(f"{_NOT_AN_ARCHIVE}: it starts with {magic[:8]!r}")
     from auditor.sources.streams import decompressed

@@ -13,17 +13,23 @@ import os
 import sys
 import threading
 import weakref
-from dataclasses import dataclass
+from collections.abc import Callable
+from hashlib import sha256
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
+
+import msgspec
 
 from auditor.errors import SourceError
 from auditor.sources.archive import ArchiveContents, ArchiveKind
-from auditor.sources.tree import SourceProblem, contents_not_kept, key_of
+from auditor.sources.tree import SourceProblem, Tree, contents_not_kept, key_of
 
-if TYPE_CHECKING:
-    from auditor.sources.bundle_index import Index, Member
+Member = tuple[int, int, bytes]
+"""Where a file's contents start, how many bytes they are, and their key (empty: not kept)."""
+
+Repair = Callable[[], Tree]
+"""Makes a tree of the same archive again, without the bundle; or raises a SourceError."""
 
 SEALED_AT = 1_000_000_000
 """The time of last modification of an untouched bundle, in seconds since the epoch."""
@@ -32,13 +38,28 @@ _MAGIC = b"dabundl2"
 _HEAD = len(_MAGIC) + 32 + 8
 
 
-class BundleTree:
-    """The tree in an open bundle; contents are read from the file when they are asked for."""
+class Index(msgspec.Struct, frozen=True, array_like=True):
+    """What is in a bundle: the archive's kind, its members by path, and its problems."""
 
-    def __init__(self, file: FileIO, base: int, members: dict[str, Member]) -> None:
+    kind: ArchiveKind
+    members: dict[str, Member]
+    problems: list[tuple[str, str]]
+
+
+class BundleTree:
+    """The tree in an open bundle; contents are read from the file when they are asked for.
+
+    Damage that shows only then is made good by ``repair``, which is called once.
+    """
+
+    def __init__(
+        self, file: FileIO, base: int, members: dict[str, Member], repair: Repair | None
+    ) -> None:
         self._file = file
         self._base = base
         self._members = members
+        self._repair = repair
+        self._repaired: Tree | SourceError | None = None
         self._lock = threading.Lock()
         weakref.finalize(self, file.close)
 
@@ -51,30 +72,47 @@ class BundleTree:
         start, size, key = self._members[path]
         if not key:
             raise contents_not_kept(path)
-        try:
-            content = self._bytes_at(self._base + start, size)
-        except OSError as error:
-            raise self._damaged(path) from error
-        if key_of(content) != key:
-            raise self._damaged(path)
-        return content
+        content = self._intact(start, size, key)
+        return self._again(path, key) if content is None else content
 
     def content_key(self, path: str) -> bytes:
-        """See :meth:`auditor.sources.tree.KeyedTree.content_key`; nothing is read."""
+        """See :func:`auditor.sources.tree.content_key`; nothing is read."""
         key = self._members[path][2]
         if not key:
             raise contents_not_kept(path)
         return key
 
+    stamp = content_key
+
     def is_intact(self) -> bool:
         """Whether every file is still what was packed; reads the whole bundle."""
+        kept = (member for member in self._members.values() if member[2])
+        return all(self._intact(*member) is not None for member in kept)
+
+    def _intact(self, start: int, size: int, key: bytes) -> bytes | None:
         try:
-            for path, (_, _, key) in self._members.items():
-                if key:
-                    self.read(path)
-        except SourceError:
-            return False
-        return True
+            content = self._bytes_at(self._base + start, size)
+        except OSError:
+            # The caller knows what to do with a file that the disk does not give back.
+            return None
+        return content if key_of(content) == key else None
+
+    def _again(self, path: str, key: bytes) -> bytes:
+        with self._lock:
+            if self._repaired is None:
+                self._repaired = self._repair_now(path)
+        if isinstance(self._repaired, SourceError):
+            raise self._repaired
+        content = self._repaired.read(path)
+        if key_of(content) != key:
+            raise _damaged(path)
+        return content
+
+    def _repair_now(self, path: str) -> Tree | SourceError:
+        try:
+            return _damaged(path) if self._repair is None else self._repair()
+        except SourceError as error:
+            return error
 
     def _bytes_at(self, position: int, size: int) -> bytes:
         if sys.platform != "win32":
@@ -84,16 +122,8 @@ class BundleTree:
             self._file.seek(position)
             return self._file.read(size)
 
-    def _damaged(self, path: str) -> SourceError:
-        return SourceError(
-            "the cached copy of this file was damaged while it was in use",
-            where=path,
-            next_step="Run the command again: the copy is then made anew.",
-        )
 
-
-@dataclass(frozen=True, slots=True)
-class Bundle:
+class Bundle(NamedTuple):
     """An open bundle: the tree, the kind of archive it was made from, and its problems."""
 
     tree: BundleTree
@@ -103,12 +133,6 @@ class Bundle:
 
 def pack(contents: ArchiveContents) -> bytes:
     """The bundle of ``contents``: the same bytes for the same contents."""
-    from hashlib import sha256
-
-    import msgspec
-
-    from auditor.sources.bundle_index import Index
-
     members: dict[str, Member] = {}
     parts: list[bytes] = []
     start = 0
@@ -123,8 +147,12 @@ def pack(contents: ArchiveContents) -> bytes:
     return b"".join([head, index, *parts])
 
 
-def open_bundle(path: Path) -> Bundle | None:
+def open_bundle(path: Path, repair: Repair | None = None) -> Bundle | None:
     """The bundle at ``path``, or None when it is not what :func:`pack` gave.
+
+    Args:
+        path: the file.
+        repair: what to do about damage that is found later, when a file is read.
 
     Raises:
         OSError: there is no such file, or it cannot be opened.
@@ -134,7 +162,7 @@ def open_bundle(path: Path) -> Bundle | None:
     if index is None:
         file.close()
         return None
-    tree = BundleTree(file, base, index.members)
+    tree = BundleTree(file, base, index.members, repair)
     status = os.fstat(file.fileno())
     if status.st_size != base + sum(size for _, size, _ in index.members.values()):
         return None
@@ -145,12 +173,6 @@ def open_bundle(path: Path) -> Bundle | None:
 
 
 def _read_index(file: FileIO) -> tuple[Index | None, int]:
-    from hashlib import sha256
-
-    import msgspec
-
-    from auditor.sources.bundle_index import Index
-
     head = file.read(_HEAD)
     if len(head) < _HEAD or not head.startswith(_MAGIC):
         return None, 0
@@ -175,3 +197,11 @@ def _sealed_again(path: Path, tree: BundleTree) -> bool:
         # A shared cache that may only be read: the check is made again next time.
         return True
     return True
+
+
+def _damaged(path: str) -> SourceError:
+    return SourceError(
+        "the cached copy of this file is damaged",
+        where=path,
+        next_step="Run the command again with --no-cache.",
+    )

@@ -11,25 +11,32 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 _TEMPORARY = ".writing-"
 _ABANDONED_AFTER = 24 * 3600.0
 
 
-@dataclass(frozen=True, slots=True)
-class CacheConfig:
+class CacheConfig(NamedTuple):
     """Where fetched and repacked archives are kept; None keeps nothing."""
 
     folder: Path | None
 
     @classmethod
     def default(cls) -> CacheConfig:
-        """The user's cache folder for this tool, as the operating system has it."""
+        """The user's cache folder for this tool, as the operating system has it.
+
+        Nothing is kept for a user without a home, as in a container with a foreign user id.
+        """
         from platformdirs import user_cache_path
 
-        return cls(user_cache_path("draftaudit", appauthor=False))
+        try:
+            folder = user_cache_path("draftaudit", appauthor=False)
+        except RuntimeError:
+            return cls.off()
+        # Before platformdirs raised that error, it took the tilde for the name of a folder.
+        return cls(folder if folder.is_absolute() else None)
 
     @classmethod
     def at(cls, folder: Path) -> CacheConfig:
@@ -62,7 +69,7 @@ class Cache:
     def note_unreadable(self, error: OSError) -> None:
         """Note that an entry could not be read, unless there is none."""
         if not isinstance(error, FileNotFoundError | NotADirectoryError):
-            self._note(f"the cache folder {self.folder} cannot be read ({error.strerror})")
+            self.note(f"the cache folder {self.folder} cannot be read ({error.strerror})")
 
     def write(self, name: str, content: bytes, *, modified: float | None = None) -> None:
         """Keep ``content`` as ``name``, last modified at ``modified`` (seconds since the epoch).
@@ -74,7 +81,7 @@ class Cache:
         try:
             _replace(self.folder / name, content, modified)
         except OSError as error:
-            self._note(
+            self.note(
                 f"the cache folder {self.folder} cannot be written ({error.strerror}): "
                 "nothing is kept for the next run"
             )
@@ -83,11 +90,11 @@ class Cache:
         """Remove the damaged entry ``name``, and note ``why``."""
         if self.folder is None:
             return
-        self._note(why)
+        self.note(why)
         try:
             (self.folder / name).unlink(missing_ok=True)
         except OSError as error:
-            self._note(f"{self.folder / name} cannot be removed ({error.strerror})")
+            self.note(f"{self.folder / name} cannot be removed ({error.strerror})")
 
     def names(self, folder: str) -> list[str]:
         """The names of the entries in ``folder``, sorted."""
@@ -100,7 +107,8 @@ class Cache:
             return []
         return sorted(name for name in found if not name.startswith(_TEMPORARY))
 
-    def _note(self, text: str) -> None:
+    def note(self, text: str) -> None:
+        """Add a remark for the user, once."""
         if text not in self.notes:
             self.notes.append(text)
 
@@ -130,6 +138,7 @@ def _temporary_beside(target: Path) -> Iterator[Path]:
 def _sweep(folder: Path) -> None:
     """Remove what runs that were killed while writing left behind."""
     for leftover in folder.glob(f"{_TEMPORARY}*"):
-        with contextlib.suppress(FileNotFoundError):
+        # Another run may have been faster, and in a shared folder it may be another user's.
+        with contextlib.suppress(OSError):
             if time.time() - leftover.stat().st_mtime > _ABANDONED_AFTER:
                 leftover.unlink()

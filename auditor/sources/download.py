@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from auditor.errors import SourceError
 from auditor.sources.network import (
@@ -19,6 +18,7 @@ from auditor.sources.network import (
 from auditor.sources.pip_settings import PipSettings
 from auditor.sources.progress import Progress
 from auditor.sources.releases import Release
+from auditor.sources.selection import DEFAULT_LIMITS
 
 if TYPE_CHECKING:
     from unearth.fetchers import PyPIClient
@@ -27,8 +27,7 @@ _STEP = 1 << 16
 _STRONG = ("sha256", "sha384", "sha512")
 
 
-@dataclass(frozen=True, slots=True)
-class Download:
+class Download(NamedTuple):
     """How to fetch: the connection, the user's settings, and who is told how far it is."""
 
     session: PyPIClient
@@ -43,7 +42,9 @@ class Download:
                 not that of the bytes received.
         """
         try:
-            digests = retried(self.settings, lambda: self._attempt(release, into))
+            digests, is_encoded = self._retried(release, into, decode=False)
+            if is_encoded and not _is_as_stated(release, digests):
+                digests, _ = self._retried(release, into, decode=True)
         except NetworkError as error:
             raise SourceError(
                 f"{release.filename} cannot be fetched from the package index: {error}",
@@ -53,23 +54,37 @@ class Download:
         check_hashes(release, digests)
         return digests["sha256"]
 
-    def _attempt(self, release: Release, into: IO[bytes]) -> dict[str, str]:
+    def _retried(
+        self, release: Release, into: IO[bytes], *, decode: bool
+    ) -> tuple[dict[str, str], bool]:
+        return retried(self.settings, lambda: self._attempt(release, into, decode=decode))
+
+    def _attempt(
+        self, release: Release, into: IO[bytes], *, decode: bool
+    ) -> tuple[dict[str, str], bool]:
+        """The hashes of what came, and whether the server says it is compressed once more.
+
+        Some servers call a ``.tar.gz`` a tar in the encoding gzip, so pip hashes the bytes as they
+        come; others compress whatever they send, even where they are asked not to.
+        """
         into.seek(0)
         into.truncate()
-        # Without this, a server may compress the archive again, and the bytes are not its own.
         headers = {"Accept-Encoding": "identity"}
-        url = release.link.url_without_fragment
-        with explained(self.settings), self.session.get_stream(url, headers=headers) as answer:
+        stream = self.session.get_stream(release.url, headers=headers)
+        with explained(self.settings), stream as answer:
             if answer.status_code >= 400:
                 raise status_error(answer.status_code)
+            blocks = answer.iter_bytes(_STEP) if decode else answer.iter_raw(_STEP)
             length = answer.headers.get("Content-Length", "")
-            if self.progress is None:
-                return _receive(answer.iter_bytes(_STEP), release, into, None)
-            self.progress.started(release.filename, int(length) if length.isdigit() else None)
+            if self.progress is not None:
+                total = int(length) if length.isdigit() and not decode else None
+                self.progress.started(release.filename, total)
             try:
-                return _receive(answer.iter_bytes(_STEP), release, into, self.progress)
+                digests = _receive(blocks, release, into, self.progress)
             finally:
-                self.progress.finished()
+                if self.progress is not None:
+                    self.progress.finished()
+            return digests, answer.headers.get("Content-Encoding", "identity") != "identity"
 
 
 def temporary_file() -> IO[bytes]:
@@ -92,13 +107,18 @@ def check_hashes(release: Release, digests: dict[str, str]) -> None:
     """
     for name, stated in sorted(release.hashes.items()):
         found = digests.get(name)
-        if found is not None and found != stated.lower():
+        if found is not None and found != stated:
             raise SourceError(
                 f"the {name} of {release.filename} is not the one the package index states "
                 f"(stated {stated}, found {found}); the archive was refused, nothing was kept",
                 where=f"vLLM {release.version}",
                 next_step="Try again; if it stays so, the index or a proxy serves a wrong file.",
             )
+
+
+def _is_as_stated(release: Release, digests: dict[str, str]) -> bool:
+    known = release.hashes.keys() & digests.keys()
+    return bool(known) and all(release.hashes[name] == digests[name] for name in known)
 
 
 def is_checkable(release: Release) -> bool:
@@ -116,6 +136,12 @@ def _receive(
         for hasher in hashers.values():
             hasher.update(block)
         received += len(block)
+        if received > DEFAULT_LIMITS.total:
+            raise SourceError(
+                f"{release.filename} is larger than {DEFAULT_LIMITS.total >> 20} MiB, which no "
+                "vLLM release is; the archive was refused, nothing was kept",
+                where=f"vLLM {release.version}",
+            )
         if progress is not None:
             progress.advanced(received)
     return {name: hasher.hexdigest() for name, hasher in hashers.items()}

@@ -3,39 +3,70 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+import stat
+import time
 from pathlib import Path
 
 from auditor.errors import SourceError
-from auditor.sources.limits import DEFAULT_LIMITS
 from auditor.sources.names import is_utf8, printable
-from auditor.sources.selection import PACKAGE_MARKER, has_contents, is_listed_folder
+from auditor.sources.selection import (
+    DEFAULT_LIMITS,
+    PACKAGE_MARKER,
+    has_contents,
+    is_listed_folder,
+)
 from auditor.sources.tree import SourceProblem, contents_not_kept
 
+# On Windows a file is opened as text otherwise; elsewhere opening a pipe could wait for ever.
+_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+_STEP = 1 << 20
+_SETTLED = 2 * 10**9
+"""Nanoseconds: the coarsest clock of a file system in use (FAT) ticks every two seconds."""
 
-@dataclass(frozen=True, slots=True)
+
 class FolderTree:
     """The listed files below ``root``, read from the disk when they are asked for."""
 
-    root: Path
-    names: frozenset[str]
+    def __init__(self, root: Path, names: frozenset[str]) -> None:
+        self.root = root
+        self._prefix = os.path.join(root, "")
+        self._names = names
 
     def files(self) -> frozenset[str]:
         """See :meth:`auditor.sources.tree.Tree.files`."""
-        return self.names
+        return self._names
 
     def read(self, path: str) -> bytes:
         """See :meth:`auditor.sources.tree.Tree.read`."""
-        if path not in self.names:
+        place = self._place(path)
+        try:
+            return _contents(place, path)
+        except OSError as error:
+            raise SourceError(f"cannot be read ({error.strerror})", where=path) from error
+
+    def stamp(self, path: str) -> bytes | None:
+        """See :func:`auditor.sources.tree.stamp`."""
+        place = self._place(path)
+        try:
+            status = os.stat(place)
+        except OSError as error:
+            raise SourceError(f"cannot be read ({error.strerror})", where=path) from error
+        if time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) < _SETTLED:
+            return None
+        return b"%d %d %d %d %d" % (
+            status.st_dev,
+            status.st_ino,
+            status.st_size,
+            status.st_mtime_ns,
+            status.st_ctime_ns,
+        )
+
+    def _place(self, path: str) -> str:
+        if path not in self._names:
             raise KeyError(path)
         if not has_contents(path):
             raise contents_not_kept(path)
-        try:
-            with open(self.root / path, "rb") as file:
-                return _capped(file.read(DEFAULT_LIMITS.member + 1), path)
-        except OSError as error:
-            raise SourceError(f"cannot be read ({error.strerror})", where=path) from error
+        return self._prefix + path
 
 
 def package_root(folder: Path) -> Path | None:
@@ -62,8 +93,8 @@ class _Listing:
     """One walk over a folder with :func:`os.scandir`; no entry is opened."""
 
     def __init__(self, root: Path) -> None:
-        self.root = os.fspath(root)
-        self.real_root = os.path.realpath(root)
+        self.root = os.path.join(root, "")
+        self.real_root = os.path.join(os.path.realpath(root), "")
         self.names: list[str] = []
         self.problems: list[SourceProblem] = []
 
@@ -73,39 +104,32 @@ class _Listing:
             folder = pending.pop()
             for entry in self._entries(folder):
                 name = folder + entry.name
-                if self._is_folder_to_enter(entry, folder, name):
-                    pending.append(name + "/")
+                if not is_utf8(name):
+                    if folder or not entry.is_dir(follow_symlinks=False):
+                        self._leave_out(printable(name), "its name is not UTF-8")
+                elif entry.is_symlink():
+                    self._add_link(entry, folder, name)
+                elif entry.is_file(follow_symlinks=False):
+                    self.names.append(name)
+                elif entry.is_dir(follow_symlinks=False):
+                    if is_listed_folder(name) if not folder else entry.name != "__pycache__":
+                        pending.append(name + "/")
+                elif folder or is_listed_folder(name):
+                    self._leave_out(name, "not a regular file")
 
-    def _entries(self, folder: str) -> Iterator[os.DirEntry[str]]:
+    def _entries(self, folder: str) -> list[os.DirEntry[str]]:
         try:
-            with os.scandir(os.path.join(self.root, folder)) as entries:
-                yield from entries
+            with os.scandir(self.root + folder) as entries:
+                return list(entries)
         except OSError as error:
             if folder in ("", "vllm/"):
                 raise SourceError(
                     f"this folder cannot be listed ({error.strerror})",
-                    where=os.path.join(self.root, folder),
+                    where=self.root + folder,
                     next_step="Check its permissions.",
                 ) from error
             self._leave_out(folder.rstrip("/"), f"the folder cannot be listed ({error.strerror})")
-
-    def _is_folder_to_enter(self, entry: os.DirEntry[str], folder: str, name: str) -> bool:
-        if not folder and not entry.is_file(follow_symlinks=False):
-            if not is_listed_folder(entry.name) and not entry.is_symlink():
-                return False
-        elif entry.name == "__pycache__":
-            return False
-        if not is_utf8(name):
-            self._leave_out(printable(name), "its name is not UTF-8")
-        elif entry.is_symlink():
-            self._add_link(entry, folder, name)
-        elif entry.is_file(follow_symlinks=False):
-            self.names.append(name)
-        elif entry.is_dir(follow_symlinks=False):
-            return True
-        else:
-            self._leave_out(name, "not a regular file")
-        return False
+            return []
 
     def _add_link(self, entry: os.DirEntry[str], folder: str, name: str) -> None:
         target = os.path.realpath(entry.path)
@@ -113,7 +137,7 @@ class _Listing:
             # At the top level only a link in the place of a listed folder hides something.
             if folder or is_listed_folder(name):
                 self._leave_out(name, "a symbolic link to a folder is not followed")
-        elif not target.startswith(self.real_root.rstrip(os.sep) + os.sep):
+        elif not target.startswith(self.real_root):
             self._leave_out(name, "a symbolic link out of the folder is not followed")
         elif os.path.isfile(target):
             self.names.append(name)
@@ -124,10 +148,25 @@ class _Listing:
         self.problems.append(SourceProblem(path, reason))
 
 
-def _capped(content: bytes, path: str) -> bytes:
-    if len(content) > DEFAULT_LIMITS.member:
+def _contents(place: str, path: str) -> bytes:
+    """The bytes of the file at ``place``, with no more system calls than it takes."""
+    descriptor = os.open(place, _FLAGS)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise SourceError("is not a regular file any more", where=path)
+        limit = DEFAULT_LIMITS.member
+        content = os.read(descriptor, min(status.st_size, limit) + 1)
+        # A size that is not the one stated: the file is being written, or it is a virtual one.
+        while len(content) != status.st_size and len(content) <= limit:
+            more = os.read(descriptor, _STEP)
+            if not more:
+                break
+            content += more
+    finally:
+        os.close(descriptor)
+    if len(content) > limit:
         raise SourceError(
-            f"larger than {DEFAULT_LIMITS.member >> 20} MiB, which no vLLM source file is",
-            where=path,
+            f"larger than {limit >> 20} MiB, which no vLLM source file is", where=path
         )
     return content

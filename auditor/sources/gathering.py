@@ -6,9 +6,8 @@ Nothing is ever written to a disk. A member that cannot become a file of the tre
 
 from __future__ import annotations
 
-from auditor.sources.limits import Limits
 from auditor.sources.names import normalised, printable, unsafe_reason
-from auditor.sources.selection import PACKAGE_MARKER, has_contents, is_listed
+from auditor.sources.selection import PACKAGE_MARKER, Limits, has_contents, is_listed
 from auditor.sources.tree import SourceProblem
 
 
@@ -27,10 +26,19 @@ class Gathering:
         self.limits = limits
         self.members: dict[str, bytes | None] = {}
         self._problems: list[tuple[str, str]] = []
-        self._considered = 0
+        self._met = self._kept = self._considered = 0
 
     def claim(self, name: str) -> str | None:
-        """The normalised ``name`` when the member is wanted; an unsafe name is noted."""
+        """The normalised ``name`` when the member is wanted; an unsafe name is noted.
+
+        Raises:
+            DamagedArchiveError: this is one member too many.
+        """
+        self._met += 1
+        if self._met > self.limits.members:
+            raise DamagedArchiveError(
+                f"holds more than {self.limits.members} files, which no vLLM release does"
+            )
         path = normalised(name)
         reason = unsafe_reason(name)
         if reason is None:
@@ -39,11 +47,11 @@ class Gathering:
             self.leave_out(name, reason)
         return None
 
-    def refuse_link(self, name: str, kind: str) -> None:
-        """Note a member that is not a regular file, when it stands where the tree would be."""
+    def refuse(self, name: str, reason: str) -> None:
+        """Leave out a member that cannot be read, when it stands where the tree would be."""
         path = self.claim(name)
         if path is not None:
-            self.leave_out(path, f"{kind}, which is not followed")
+            self.leave_out(path, reason)
 
     def wants_contents(self, path: str, size: int) -> bool:
         """Whether the bytes of a claimed member are kept; a huge one is noted and left out."""
@@ -56,9 +64,18 @@ class Gathering:
         return True
 
     def add(self, path: str, content: bytes | None) -> None:
-        """Keep a claimed member; of two with one name the later counts, as when unpacking."""
+        """Keep a claimed member; of two with one name the later counts, as when unpacking.
+
+        Raises:
+            DamagedArchiveError: the kept contents are too much for the memory.
+        """
         if path in self.members:
             self.leave_out(path, "more than one member has this name; the last one is read")
+        self._kept += len(content or b"")
+        if self._kept > self.limits.kept:
+            raise DamagedArchiveError(
+                f"holds more than {_mebibytes(self.limits.kept)} of source, far more than vLLM has"
+            )
         self.members[path] = content
 
     def leave_out(self, name: str, reason: str) -> None:

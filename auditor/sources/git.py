@@ -7,14 +7,15 @@ import posixpath
 import stat
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.errors import SourceError
 from auditor.sources.names import is_utf8, printable, unsafe_reason
-from auditor.sources.revisions import find_commit, open_repository, release_tag
+from auditor.sources.release_tags import release_tag
+from auditor.sources.revisions import close, damage, find_commit, open_repository
 from auditor.sources.selection import (
+    DEFAULT_LIMITS,
     PACKAGE_MARKER,
     has_contents,
     is_listed,
@@ -35,7 +36,7 @@ class GitTree:
     def __init__(self, repository: Repo, blobs: dict[str, ObjectID]) -> None:
         self._repository = repository
         self._blobs = blobs
-        weakref.finalize(self, repository.close)
+        weakref.finalize(self, close, repository)
 
     def files(self) -> frozenset[str]:
         """See :meth:`auditor.sources.tree.Tree.files`."""
@@ -48,9 +49,15 @@ class GitTree:
             raise contents_not_kept(path)
         return _blob(self._repository, blob, path)
 
+    def stamp(self, path: str) -> bytes:
+        """See :func:`auditor.sources.tree.stamp`; the name of a blob is a hash of its contents."""
+        blob = self._blobs[path]
+        if not has_contents(path):
+            raise contents_not_kept(path)
+        return b"blob " + blob
 
-@dataclass(frozen=True, slots=True)
-class OpenedRevision:
+
+class OpenedRevision(NamedTuple):
     """A revision as a tree; ``tag`` is the release a tag on the commit names, if any."""
 
     tree: GitTree
@@ -73,29 +80,10 @@ def open_revision(folder: Path, revision: str) -> OpenedRevision:
         listing.walk()
         tag = release_tag(repository, commit)
     except BaseException:
-        repository.close()
+        close(repository)
         raise
     tree = GitTree(repository, listing.blobs)
     return OpenedRevision(tree, commit.id.decode(), tag, tuple(sorted(listing.problems)))
-
-
-def release_tag_of_checkout(folder: Path) -> str | None:
-    """The release a tag on the commit that is checked out at ``folder`` names, or None.
-
-    None also where ``folder`` is not the top of a readable checkout.
-    """
-    if not (folder / ".git").exists():
-        return None
-    try:
-        repository = open_repository(folder)
-    except SourceError:
-        return None
-    try:
-        return release_tag(repository, find_commit(repository, "HEAD"))
-    except SourceError:
-        return None
-    finally:
-        repository.close()
 
 
 class _Listing:
@@ -206,14 +194,15 @@ def _blob(repository: Repo, sha: ObjectID, path: str) -> bytes:
     found = _object(repository, sha, path)
     if not isinstance(found, Blob):
         raise SourceError(f"git object {sha.decode()} is not the file it should be", where=path)
+    if len(found.data) > DEFAULT_LIMITS.member:
+        raise SourceError(
+            f"larger than {DEFAULT_LIMITS.member >> 20} MiB, which no vLLM source file is",
+            where=path,
+        )
     return found.data
 
 
 def _object(repository: Repo, sha: ObjectID, what: str) -> object:
-    import zlib
-
-    from dulwich.errors import ApplyDeltaError, ChecksumMismatch, ObjectFormatException
-
     try:
         return repository.object_store[sha]
     except KeyError as error:
@@ -222,11 +211,9 @@ def _object(repository: Repo, sha: ObjectID, what: str) -> object:
             where=str(repository.path),
             next_step="A partial clone lacks files: fetch them, or give another source.",
         ) from error
-    except (
-        ApplyDeltaError, ChecksumMismatch, ObjectFormatException, zlib.error, OSError,
-        ValueError, AssertionError,
-    ) as error:  # fmt: skip
+    except damage() as error:
         raise SourceError(
             f"git object {sha.decode()} of {what} cannot be read ({error})",
             where=str(repository.path),
+            next_step="Check the repository with: git fsck",
         ) from error

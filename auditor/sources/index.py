@@ -12,13 +12,16 @@ import re
 import threading
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from auditor.sources.names import printable
 from auditor.sources.network import NetworkError, explained, retried, status_error
 from auditor.sources.pip_settings import PipSettings
 from auditor.sources.releases import Offer, Release
 
 if TYPE_CHECKING:
+    from unearth import Package
     from unearth.fetchers import Fetcher, PyPIClient
     from unearth.finder import Source as Location
 
@@ -50,10 +53,10 @@ def _locations(settings: PipSettings) -> list[tuple[str, Location]]:
     found: list[tuple[str, Location]] = []
     if not settings.no_index:
         # A finder that is given no index has the default one, whose address is unearth's to know.
-        main = [] if settings.index_url is None else [settings.index_url]
+        main = [] if settings.index_url is None else [_as_url(settings.index_url)]
         found += [("the index", location) for location in PackageFinder(index_urls=main).sources]
         found += [
-            (f"extra-index-url {number}", Location(url=url, type="index"))
+            (f"extra-index-url {number}", Location(url=_as_url(url), type="index"))
             for number, url in enumerate(settings.extra_index_urls, 1)
         ]
     places = [os.path.expanduser(place) for place in settings.find_links]
@@ -65,26 +68,63 @@ def _locations(settings: PipSettings) -> list[tuple[str, Location]]:
     ]
 
 
+def _as_url(index: str) -> str:
+    """The address of an index; pip also takes the path of a folder."""
+    return index if "://" in index else Path(os.path.abspath(index)).as_uri()
+
+
 def _ask(session: PyPIClient, location: Location, settings: PipSettings) -> list[Release]:
-    from packaging.version import Version
     from unearth import PackageFinder
 
+    url = location["url"]
+    is_here = "://" not in url or url.startswith("file:")
     # unearth's own client does not match unearth's own protocol of one in the letter.
     finder = PackageFinder(session=cast("Fetcher", session), ignore_compatibility=True)
     finder.sources = [location]
     with _collected_failures() as failures, explained(settings):
         try:
-            packages = list(finder.find_all_packages(_PROJECT, allow_yanked=True))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            # The text of such an error may hold the address, and with it a password.
+            packages = finder.find_all_packages(_PROJECT, allow_yanked=True)
+            found = [_release(package, is_here) for package in packages]
+        except (
+            ValueError, LookupError, TypeError, AttributeError, AssertionError, RecursionError,
+        ) as error:  # fmt: skip
+            # What the parsers of HTML and JSON raise for a page made to break them. The text of
+            # such an error may hold the address, and with it a password.
             raise NetworkError("its page is not that of an index") from error
-    if failures and not packages:
+    if failures and not found:
         raise failures[0]
-    return [
-        Release(Version(package.version), package.link.filename, package.link)
-        for package in packages
-        if package.version is not None
-    ]
+    return [release for release in found if release is not None]
+
+
+def _release(package: Package, is_here: bool) -> Release | None:
+    """What an index or, where ``is_here``, a place on this machine offers; None if unusable."""
+    from packaging.version import Version
+
+    link = package.link
+    path = link.file_path if link.is_file else None
+    if path is None:
+        usable = not link.is_vcs and link.parsed.scheme in ("http", "https")
+    else:
+        # The page of a server has no say over the files of this machine.
+        usable = is_here and path.is_file()
+    if package.version is None or not usable:
+        return None
+    stated = (link.hash_option or {}).items()
+    return Release(
+        version=Version(package.version),
+        filename=printable(link.filename),
+        url=link.url_without_fragment,
+        path=path,
+        hashes={name.lower(): values[0].lower() for name, values in stated},
+        yanked=_yanked(link.yank_reason),
+    )
+
+
+def _yanked(reason: object) -> str | None:
+    """Why an archive was withdrawn, in one line; PEP 691 also allows a plain true."""
+    if reason is None:
+        return None
+    return printable(" ".join(reason.split())) if isinstance(reason, str) else ""
 
 
 @contextlib.contextmanager
@@ -121,6 +161,8 @@ class _Collector(logging.Handler):
     def _keep(self, reason: str) -> None:
         status = re.match(r"\w+ Error\((\d+)\)", reason)
         if status is None:
-            self.failures.append(NetworkError(f"its page is not that of an index ({reason})"))
+            self.failures.append(
+                NetworkError(f"its page is not that of an index ({printable(reason)})")
+            )
         elif status.group(1) not in _NO_SUCH_PROJECT:
             self.failures.append(status_error(int(status.group(1))))

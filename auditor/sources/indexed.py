@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 from auditor.errors import SourceError
-from auditor.sources.bundle_index import KnownRelease
 from auditor.sources.cache import Cache
 from auditor.sources.packed import (
     OpenedArchive,
@@ -28,8 +29,16 @@ if TYPE_CHECKING:
     from auditor.sources.releases import Release
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedRelease:
+class KnownRelease(msgspec.Struct, frozen=True):
+    """A release fetched from the package index: the archive's name, its hash, remarks on it."""
+
+    filename: str
+    sha256: str
+    unchecked: bool = False
+    yanked: str | None = None
+
+
+class OpenedRelease(NamedTuple):
     """A release as a tree, with the name of its archive and remarks for the user."""
 
     archive: OpenedArchive
@@ -49,7 +58,7 @@ def open_release(
         SourceError: no such release, no network, an archive that is damaged or not the one the
             index states, or settings of pip that cannot be used.
     """
-    cached = None if wanted is None else _from_cache(wanted, cache)
+    cached = None if wanted is None else _from_cache(wanted, cache, progress)
     if cached is not None:
         return cached
     with _cached_versions_named(cache, wanted):
@@ -64,10 +73,16 @@ def cached_versions(cache: Cache) -> list[str]:
     return [str(version) for version in sorted(map(Version, filter(_is_version, names)))]
 
 
-def _from_cache(version: Version, cache: Cache) -> OpenedRelease | None:
+def _from_cache(version: Version, cache: Cache, progress: Progress | None) -> OpenedRelease | None:
     record = read_record(cache, _record_name(version), KnownRelease)
-    archive = None if record is None else open_cached(record.sha256, cache)
-    return None if record is None or archive is None else _opened(archive, record)
+    if record is None:
+        return None
+    archive = open_cached(record.sha256, cache, partial(_fetch_again, version, cache, progress))
+    return None if archive is None else _opened(archive, record)
+
+
+def _fetch_again(version: Version, cache: Cache, progress: Progress | None) -> OpenedArchive:
+    return _from_index(version, cache, progress).archive
 
 
 def _from_index(wanted: Version | None, cache: Cache, progress: Progress | None) -> OpenedRelease:
@@ -81,7 +96,7 @@ def _from_index(wanted: Version | None, cache: Cache, progress: Progress | None)
     with open_session(settings) as session:
         release = choose(find_releases(session, settings), wanted)
         archive, record = _obtain(release, Download(session, settings, progress), cache)
-    if not release.link.is_file:
+    if release.path is None:
         write_record(cache, _record_name(wanted or release.version), record)
     return _opened(archive, record)
 
@@ -91,27 +106,22 @@ def _obtain(
 ) -> tuple[OpenedArchive, KnownRelease]:
     from auditor.sources.download import is_checkable
 
-    record = KnownRelease(
-        filename=release.filename,
-        sha256=release.hashes.get("sha256", "").lower(),
-        unchecked=not release.link.is_file and not is_checkable(release),
-        yanked=release.yanked,
-    )
-    archive = open_cached(record.sha256, cache) if record.sha256 else None
+    again = partial(_fetch_again, release.version, cache, download.progress)
+    archive = open_cached(release.hashes.get("sha256", ""), cache, again)
     if archive is None:
         archive = _read(release, download, cache)
-    return archive, KnownRelease(record.filename, archive.sha256, record.unchecked, record.yanked)
+    unchecked = release.path is None and not is_checkable(release)
+    return archive, KnownRelease(release.filename, archive.sha256, unchecked, release.yanked)
 
 
 def _read(release: Release, download: Download, cache: Cache) -> OpenedArchive:
     from auditor.sources.download import check_hashes, temporary_file
     from auditor.sources.packed import hash_file
 
-    if release.link.is_file:
-        path = release.link.file_path
+    if release.path is not None:
         if release.hashes:
-            check_hashes(release, {"sha256": hash_file(path)})
-        return open_archive(path, cache)
+            check_hashes(release, {"sha256": hash_file(release.path)})
+        return open_archive(release.path, cache)
     with temporary_file() as file:
         digest = download.fetch(release, file)
         return open_stream(file, release.filename, digest, cache)
@@ -126,7 +136,7 @@ def _opened(archive: OpenedArchive, record: KnownRelease) -> OpenedRelease:
         problem = SourceProblem(
             record.filename, "the package index states no SHA-2 hash, so it could not be checked"
         )
-        archive = replace(archive, problems=tuple(sorted((*archive.problems, problem))))
+        archive = archive._replace(problems=tuple(sorted((*archive.problems, problem))))
     return OpenedRelease(archive, record.filename, notes)
 
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-import site
 import sys
-import sysconfig
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -29,6 +27,9 @@ def own_site_folders() -> list[Path]:
     The current folder and the folder of the running script are no place of installation, so
     they are left out even where ``sys.path`` has them.
     """
+    import site
+    import sysconfig
+
     standard = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     standard.update(site.getsitepackages())
     standard.add(site.getusersitepackages())

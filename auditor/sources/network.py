@@ -11,8 +11,8 @@ import ssl
 import time
 from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from auditor.errors import SourceError
@@ -51,7 +51,7 @@ def open_session(settings: PipSettings) -> Iterator[PyPIClient]:
     """A client with the user's certificates, proxy, timeout and credentials.
 
     Raises:
-        SourceError: a certificate file or the proxy's address cannot be used.
+        SourceError: a certificate file, a proxy or a trusted host cannot be used.
     """
     from unearth.auth import MultiDomainBasicAuth
     from unearth.fetchers import PyPIClient
@@ -67,12 +67,13 @@ def open_session(settings: PipSettings) -> Iterator[PyPIClient]:
             follow_redirects=True,
             proxy=settings.proxy,
             mounts=_trusted_through_proxy(settings),
+            event_hooks={"response": [_refuse_leaving_http]},
         )
     except (ValueError, http.InvalidURL, ImportError) as error:
         raise SourceError(
-            "pip's proxy setting cannot be used",
+            "the proxy or the trusted-host setting of pip or of the environment cannot be used",
             where="pip config list",
-            next_step="Write it as http://host:port.",
+            next_step="Write a proxy as http://host:port and a trusted host as host or host:port.",
         ) from error
     indexes = [url for url in (settings.index_url, *settings.extra_index_urls) if url]
     session.auth = MultiDomainBasicAuth(prompting=False, index_urls=indexes)
@@ -110,7 +111,7 @@ def explained(settings: PipSettings) -> Iterator[None]:
     http = http_library()
     try:
         yield
-    except (http.HTTPError, http.InvalidURL, http.StreamError, OSError) as error:
+    except (http.HTTPError, http.InvalidURL, http.StreamError, OSError, UnicodeError) as error:
         raise _network_error(error, settings) from error
 
 
@@ -119,6 +120,14 @@ def status_error(status: int) -> NetworkError:
     told = {401: "it wants credentials", 403: "it refuses access", 404: "it has no such page"}
     why = told.get(status, "it is overloaded or broken" if status >= 500 else "it refused")
     return NetworkError(f"{why} (HTTP {status})", passing=status in _PASSING_STATUS)
+
+
+def _refuse_leaving_http(answer: Any) -> None:
+    """Let no server redirect to a file of this machine, which the client would open."""
+    if answer.has_redirect_location:
+        target = urljoin(str(answer.url), answer.headers["Location"])
+        if urlsplit(target).scheme not in ("http", "https"):
+            raise NetworkError("it redirects to something that is not HTTP")
 
 
 def _silence_unearth() -> None:

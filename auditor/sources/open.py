@@ -137,11 +137,14 @@ class _Opener:
 
     def _folder(self, root: Path, kind: SourceKind, why: str) -> Source:
         from auditor.sources.folder import list_folder
-        from auditor.sources.git import release_tag_of_checkout
         from auditor.sources.versions import version_of
 
         tree, problems = list_folder(root)
-        version = version_of(tree) or release_tag_of_checkout(root)
+        version = version_of(tree)
+        if version is None and (root / ".git").exists():
+            from auditor.sources.release_tags import release_tag_of_checkout
+
+            version = release_tag_of_checkout(root)
         return self._source(kind, version, str(root), why, tree, problems)
 
     def _archive(self, path: Path) -> Source:
@@ -215,8 +218,10 @@ class _Opener:
         problems: tuple[SourceProblem, ...],
         notes: tuple[str, ...] = (),
     ) -> Source:
-        every_note = (*self.cache.notes, *notes)
-        return Source(kind, version, origin, why, tree, problems, every_note)
+        for note in notes:
+            self.cache.note(note)
+        # The list itself: what is found while files are read is added to it.
+        return Source(kind, version, origin, why, tree, problems, self.cache.notes)
 
 
 def _version(spec: str) -> Version | None:

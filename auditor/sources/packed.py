@@ -3,34 +3,46 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+import re
+from collections.abc import Callable
+from functools import partial
 from hashlib import blake2b, sha256
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeVar
+from typing import IO, NamedTuple, TypeVar
+
+import msgspec
 
 from auditor.errors import SourceError
 from auditor.sources.archive import ArchiveKind, read_archive
 from auditor.sources.cache import Cache
 from auditor.sources.tree import MemoryTree, SourceProblem, Tree
 
-if TYPE_CHECKING:
-    import msgspec
-
-    Record = TypeVar("Record", bound=msgspec.Struct)
+Record = TypeVar("Record", bound=msgspec.Struct)
 
 _STEP = 1 << 20
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
-DAMAGED = "a damaged entry of the cache was discarded and made again"
+DAMAGED = "a damaged entry of the cache was discarded"
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedArchive:
+class KnownArchive(msgspec.Struct, frozen=True):
+    """The SHA-256 of an archive given by path, as long as the file on the disk stays the same."""
+
+    stamp: list[int]
+    sha256: str
+
+
+class OpenedArchive(NamedTuple):
     """An archive as a tree, with the hash of the whole file."""
 
     tree: Tree
     kind: ArchiveKind
     problems: tuple[SourceProblem, ...]
     sha256: str
+
+
+Reopen = Callable[[], OpenedArchive]
+"""Opens an archive from where it came from, past a damaged bundle of it."""
 
 
 def open_archive(path: Path, cache: Cache) -> OpenedArchive:
@@ -43,21 +55,38 @@ def open_archive(path: Path, cache: Cache) -> OpenedArchive:
     try:
         with open(path, "rb") as file:
             digest = _hash_of(file, path, cache)
-            cached = open_cached(digest, cache)
+            cached = open_cached(digest, cache, partial(_read_again, path, digest, cache))
             return cached or open_stream(file, path.name, digest, cache, where=str(path))
     except OSError as error:
         raise _unreadable(path, error) from error
 
 
-def open_cached(digest: str, cache: Cache) -> OpenedArchive | None:
-    """The tree of the archive with this SHA-256, if the cache has it undamaged."""
+def open_cached(digest: str, cache: Cache, reopen: Reopen) -> OpenedArchive | None:
+    """The tree of the archive with this SHA-256, if the cache has it undamaged.
+
+    Where damage shows only when a file is read, the entry is discarded, ``reopen`` is called, and
+    the tree goes on with what that gives.
+    """
     from auditor.sources.bundle import open_bundle
 
-    if cache.folder is None:
+    # What an index states as a hash is text from a stranger, and here becomes a file name.
+    if cache.folder is None or not _SHA256.fullmatch(digest):
         return None
     name = _bundle_name(digest)
+
+    def repair() -> Tree:
+        cache.discard(name, DAMAGED)
+        archive = reopen()
+        if archive.sha256 != digest:
+            raise SourceError(
+                "the archive in the cache was damaged, and its origin now has another one",
+                where=str(cache.folder),
+                next_step="Run the command again.",
+            )
+        return archive.tree
+
     try:
-        bundle = open_bundle(cache.folder / name)
+        bundle = open_bundle(cache.folder / name, repair)
     except OSError as error:
         cache.note_unreadable(error)
         return None
@@ -87,8 +116,6 @@ def open_stream(
 
 def read_record(cache: Cache, name: str, kind: type[Record]) -> Record | None:
     """The JSON record ``name`` of the cache, or None when there is none that can be read."""
-    import msgspec
-
     content = cache.read(name)
     if content is None:
         return None
@@ -101,8 +128,6 @@ def read_record(cache: Cache, name: str, kind: type[Record]) -> Record | None:
 
 def write_record(cache: Cache, name: str, record: msgspec.Struct) -> None:
     """Keep ``record`` in the cache as JSON."""
-    import msgspec
-
     if cache.folder is not None:
         cache.write(name, msgspec.json.encode(record))
 
@@ -120,6 +145,15 @@ def hash_file(path: Path) -> str:
         raise _unreadable(path, error) from error
 
 
+def _read_again(path: Path, digest: str, cache: Cache) -> OpenedArchive:
+    try:
+        with open(path, "rb") as file:
+            found = _hash_stream(file)
+            return open_stream(file, path.name, found, cache, where=str(path))
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
 def _hash_stream(file: IO[bytes]) -> str:
     digest = sha256()
     file.seek(0)
@@ -131,8 +165,6 @@ def _hash_stream(file: IO[bytes]) -> str:
 def _hash_of(file: IO[bytes], path: Path, cache: Cache) -> str:
     if cache.folder is None:
         return ""
-    from auditor.sources.bundle_index import KnownArchive
-
     place = blake2b(os.fsencode(os.path.realpath(path)), digest_size=16).hexdigest()
     name = f"archives/{place}.json"
     status = os.fstat(file.fileno())

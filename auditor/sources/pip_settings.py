@@ -2,26 +2,32 @@
 
 ``pip config list`` prints one ``section.key='value'`` line for each setting it would use, from its
 configuration files and from the environment. Where a key is in several sections the order is
-``global``, then that of the command (``download``), then ``:env:`` (pip, "Configuration").
+``global``, then that of the command (``download``), then ``:env:`` (pip, "Configuration"). Where no
+certificates are set, pip looks at two variables of the environment (pip, "HTTPS Certificates").
 """
 
 from __future__ import annotations
 
 import ast
+import math
 import os
+import re
 import subprocess
 import sys
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from auditor.errors import SourceError
 
 _SECTIONS = ("global", "download", ":env:")
 _SECONDS_FOR_PIP = 60
 _TRUE = ("y", "yes", "t", "true", "on", "1")
+_FALSE = ("n", "no", "f", "false", "off", "0")
+_ALIASES = {"default-timeout": "timeout", "pypi-url": "index-url"}
+_CERTIFICATES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+_CREDENTIALS = re.compile(r"(?<=//)\S*@")
 
 
-@dataclass(frozen=True, slots=True)
-class PipSettings:
+class PipSettings(NamedTuple):
     """Where to look for releases, and how to talk to the servers.
 
     Attributes:
@@ -62,26 +68,28 @@ def parse_pip_settings(listing: str) -> PipSettings:
     """The settings in the output of ``pip config list``.
 
     Raises:
-        SourceError: a number is not one.
+        SourceError: a number is not one, or a switch is neither on nor off.
     """
     values = _merged(listing)
-    retries = values.get("retries")
+    retries, proxy = values.get("retries"), values.get("proxy")
     return PipSettings(
         index_url=values.get("index-url"),
         extra_index_urls=tuple(values.get("extra-index-url", "").split()),
         find_links=tuple(values.get("find-links", "").split()),
-        no_index=values.get("no-index", "").lower() in _TRUE,
+        no_index=_switch(values, "no-index"),
         trusted_hosts=tuple(values.get("trusted-host", "").split()),
-        cert=values.get("cert"),
+        cert=values.get("cert") or next(filter(None, map(os.environ.get, _CERTIFICATES)), None),
         client_cert=values.get("client-cert"),
-        proxy=values.get("proxy"),
-        timeout=_number(values, "timeout", _number(values, "default-timeout", 15.0)),
+        proxy=proxy if proxy is None or "://" in proxy else f"http://{proxy}",
+        timeout=_number(values, "timeout", 15.0),
         retries=None if retries is None else int(_number(values, "retries", 0)),
     )
 
 
 def _pip_config_list() -> str:
-    command = [sys.executable, "-m", "pip", "config", "list"]
+    # Without -P, ``-m`` would run a pip.py that lies in the folder one stands in.
+    safely = "-I" if sys.flags.isolated else "-P"
+    command = [sys.executable, safely, "-m", "pip", "config", "list"]
     environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYTHONIOENCODING": "utf-8"}
     try:
         done = subprocess.run(
@@ -98,7 +106,9 @@ def _pip_config_list() -> str:
         raise _pip_failed("pip could not be run to read its settings") from error
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise _pip_failed(f"pip could not read its settings ({last.removeprefix('ERROR: ')})")
+        # The line may quote the configuration, and with it a password.
+        told = _CREDENTIALS.sub("***@", last.removeprefix("ERROR: "))
+        raise _pip_failed(f"pip could not read its settings ({told})")
     return done.stdout
 
 
@@ -118,7 +128,7 @@ def _merged(listing: str) -> dict[str, str]:
         if separator and section in sections:
             value = _literal(literal)
             if value:
-                sections[section][key] = value
+                sections[section][_ALIASES.get(key, key)] = value
     return sections["global"] | sections["download"] | sections[":env:"]
 
 
@@ -136,10 +146,24 @@ def _number(values: dict[str, str], key: str, default: float) -> float:
     if text is None:
         return default
     try:
-        return float(text)
-    except ValueError as error:
-        raise SourceError(
-            f"pip's setting {key} is {text!r}, which is not a number",
-            where="pip config list",
-            next_step=f"Correct it with: pip config set global.{key} NUMBER",
-        ) from error
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise _no_sense(key, text, "a number that is not negative")
+    return number
+
+
+def _switch(values: dict[str, str], key: str) -> bool:
+    text = values.get(key, "no")
+    if text.lower() not in _TRUE + _FALSE:
+        raise _no_sense(key, text, "true or false")
+    return text.lower() in _TRUE
+
+
+def _no_sense(key: str, text: str, wanted: str) -> SourceError:
+    return SourceError(
+        f"pip's setting {key} is {text!r}, which is not {wanted}",
+        where="pip config list",
+        next_step=f"Correct it with: pip config set global.{key} VALUE",
+    )

@@ -5,47 +5,46 @@ Versions are ordered and matched as PEP 440 says; a release can be yanked (PEP 5
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.errors import SourceError
 from auditor.sources.network import NEXT_STEP_OFFLINE
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from packaging.version import Version
-    from unearth import Link
 
 _WHERE = "package index"
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
-    """One archive that an index offers."""
+class Release(NamedTuple):
+    """One archive that an index offers.
+
+    Attributes:
+        version: which release it is.
+        filename: the name of the archive.
+        url: where it is, without fragment.
+        path: where it is on this machine; None when it has to be fetched.
+        hashes: those the index states, in lower case, by the name of their algorithm.
+        yanked: why it was withdrawn (PEP 592); empty without a reason, None when it was not.
+    """
 
     version: Version
     filename: str
-    link: Link
+    url: str
+    path: Path | None
+    hashes: Mapping[str, str]
+    yanked: str | None
 
     @property
     def is_wheel(self) -> bool:
         """Whether it is a wheel (PEP 427) and not an sdist."""
         return self.filename.endswith(".whl")
 
-    @property
-    def yanked(self) -> str | None:
-        """Why the release was withdrawn (PEP 592); empty without a reason, None when it was not."""
-        return self.link.yank_reason
 
-    @property
-    def hashes(self) -> dict[str, str]:
-        """The hashes the index gives, by the name of their algorithm."""
-        stated = self.link.hash_option or {}
-        return {name: values[0] for name, values in stated.items() if values}
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(NamedTuple):
     """All archives found, and the indexes that could not be asked with the reason."""
 
     releases: tuple[Release, ...]

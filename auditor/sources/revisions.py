@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-import difflib
+import contextlib
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from auditor.errors import SourceError
+from auditor.sources.names import printable
 
 if TYPE_CHECKING:
-    from dulwich.objects import Commit, ShaFile
+    from dulwich.objects import Commit, ObjectID, ShaFile
     from dulwich.repo import Repo
 
 _SUFFIX = re.compile(r"[~^]|@\{")
 _PEELING = re.compile(r"\^\{(commit)?\}")
 _DESCRIBED = re.compile(r".+-\d+-g([0-9a-f]{4,40})")
+_PLACES = (
+    "{}", "refs/{}", "refs/tags/{}", "refs/heads/{}", "refs/remotes/{}", "refs/remotes/{}/HEAD"
+)  # fmt: skip
 _SHORT_SHA = re.compile(r"[0-9a-fA-F]{4,39}")
 _FULL_SHA = re.compile(r"[0-9a-fA-F]{40}|[0-9a-fA-F]{64}")
-_RELEASE_TAG = re.compile(r"v?\d+(\.\d+)*.*")
+_NOT_READ = re.compile(
+    r"\.\.|:|@\{(?!\d+\})|\^\{(?!(commit)?\})|\^[@!-]|^\^"  # ranges, dates, searches, upstreams
+)
 
 
 def open_repository(folder: Path) -> Repo:
@@ -27,7 +34,7 @@ def open_repository(folder: Path) -> Repo:
     Raises:
         SourceError: there is none, or it is of a kind that cannot be read.
     """
-    from dulwich.errors import NotGitRepository
+    from dulwich.errors import FileFormatException, NotGitRepository
     from dulwich.repo import Repo, UnsupportedExtension, UnsupportedVersion
 
     try:
@@ -38,10 +45,23 @@ def open_repository(folder: Path) -> Repo:
             where=str(folder),
             next_step="Give the folder without @REVISION, or the path of a checkout.",
         ) from error
-    except (UnsupportedExtension, UnsupportedVersion, ValueError, OSError) as error:
-        raise SourceError(
-            f"this git repository cannot be opened ({error})", where=str(folder)
-        ) from error
+    except UnsupportedExtension as error:
+        extension = printable(os.fsdecode(error.extension))
+        what = f"uses the git extension {extension}, which is not known here"
+        raise _unreadable_repository(folder, what) from error
+    except UnsupportedVersion as error:
+        what = f"has the format version {error.version}, which is not known here"
+        raise _unreadable_repository(folder, what) from error
+    except (ValueError, OSError, FileFormatException) as error:
+        raise _unreadable_repository(folder, f"cannot be opened ({error})") from error
+
+
+def close(repository: Repo) -> None:
+    """Let go of the files of ``repository``."""
+    # While an exception is handled, its traceback can hold pieces of a pack that is mapped into
+    # memory; dulwich then closes that pack when it is collected.
+    with contextlib.suppress(BufferError):
+        repository.close()
 
 
 def find_commit(repository: Repo, revision: str) -> Commit:
@@ -50,21 +70,26 @@ def find_commit(repository: Repo, revision: str) -> Commit:
     Raises:
         SourceError: there is no such commit, the hash is ambiguous, or history is missing.
     """
-    from dulwich.errors import ChecksumMismatch
     from dulwich.objects import Commit
     from dulwich.objectspec import AmbiguousShortId
 
+    if _NOT_READ.search(revision):
+        raise SourceError(
+            f"{revision} is a way to name a commit that is not read here",
+            where=str(repository.path),
+            next_step=f"Give the hash that git prints for it: git rev-parse {revision}",
+        )
     try:
-        found = _peeled(repository, _named_object(repository, revision or "HEAD"))
+        found = peeled(repository, _named_object(repository, revision or "HEAD"))
     except AmbiguousShortId as error:
         raise SourceError(
             f"more than one commit starts with {revision}",
             where=str(repository.path),
             next_step="Give more of the hash.",
         ) from error
-    except (KeyError, ValueError, NotImplementedError, UnicodeEncodeError) as error:
+    except (KeyError, ValueError, NotImplementedError) as error:
         raise _no_such_revision(repository, revision) from error
-    except (ChecksumMismatch, OSError, AssertionError) as error:
+    except damage() as error:
         raise SourceError(
             f"the git objects of {revision} cannot be read ({error})",
             where=str(repository.path),
@@ -79,25 +104,20 @@ def find_commit(repository: Repo, revision: str) -> Commit:
     return found
 
 
-def release_tag(repository: Repo, commit: Commit) -> str | None:
-    """The release that a tag on exactly this commit names (``v0.30.0`` gives ``0.30.0``).
+def damage() -> tuple[type[Exception], ...]:
+    """What dulwich raises for a repository that is damaged, besides KeyError for a gap in it."""
+    import struct
+    import zlib
 
-    Of several, the newest counts: a release candidate's commit often becomes the release.
-    """
-    from packaging.version import InvalidVersion, Version
+    from dulwich import errors
+    from dulwich.refs import SymrefLoop
 
-    versions: list[Version] = []
-    for name in sorted(repository.refs.keys()):
-        tag = name.removeprefix(b"refs/tags/").decode("utf-8", "replace")
-        if not name.startswith(b"refs/tags/") or not _RELEASE_TAG.fullmatch(tag):
-            continue
-        try:
-            if repository.get_peeled(name) == commit.id:
-                versions.append(Version(tag))
-        except (InvalidVersion, KeyError):
-            # Not the name of a release, or the tag's object is not in this clone.
-            continue
-    return str(max(versions)) if versions else None
+    return (
+        errors.ApplyDeltaError, errors.ChecksumMismatch, errors.FileFormatException,
+        errors.ObjectMissing, errors.RefFormatError, SymrefLoop, zlib.error, struct.error,
+        OSError, EOFError, ValueError, AssertionError, IndexError, TypeError, StopIteration,
+        RuntimeError,
+    )  # fmt: skip
 
 
 def _named_object(repository: Repo, revision: str) -> ShaFile:
@@ -108,30 +128,42 @@ def _named_object(repository: Repo, revision: str) -> ShaFile:
         return _base_object(repository, revision)
     if match.group() == "@{":
         return parse_object(repository, revision)
-    base = _peeled(repository, _base_object(repository, revision[: match.start()] or "HEAD"))
+    base = peeled(repository, _base_object(repository, revision[: match.start()] or "HEAD"))
     suffix = _PEELING.sub("", revision[match.start() :])
     return parse_object(repository, base.id + suffix.encode("ascii"))
 
 
 def _base_object(repository: Repo, name: str) -> ShaFile:
     from dulwich.objects import ObjectID
-    from dulwich.objectspec import parse_commit, parse_ref
+    from dulwich.objectspec import parse_commit
 
-    encoded = ("HEAD" if name == "@" else name).encode("utf-8")
     if _FULL_SHA.fullmatch(name):
-        return repository[ObjectID(encoded.lower())]
-    try:
-        return repository[parse_ref(repository.refs, encoded)]
-    except KeyError:
-        described = _DESCRIBED.fullmatch(name)
-        if described is not None:
-            return _base_object(repository, described.group(1))
-        if not _SHORT_SHA.fullmatch(name):
-            raise
-        return parse_commit(repository, encoded.lower())
+        return repository[ObjectID(name.lower().encode())]
+    found = _find_ref(repository, "HEAD" if name == "@" else name)
+    if found is not None:
+        return repository[found]
+    described = _DESCRIBED.fullmatch(name)
+    if described is not None:
+        return _base_object(repository, described.group(1))
+    if not _SHORT_SHA.fullmatch(name):
+        raise KeyError(name)
+    return parse_commit(repository, name.lower().encode())
 
 
-def _peeled(repository: Repo, found: ShaFile) -> ShaFile:
+def _find_ref(repository: Repo, name: str) -> ObjectID | None:
+    """What the ref called ``name`` says, looked for in the places and the order of git."""
+    from dulwich.refs import Ref
+
+    for place in _PLACES:
+        ref = place.format(name)
+        if ref.isupper() or ref.startswith("refs/"):
+            with contextlib.suppress(KeyError):
+                return repository.refs[Ref(ref.encode())]
+    return None
+
+
+def peeled(repository: Repo, found: ShaFile) -> ShaFile:
+    """What a tag leads to in the end; anything else as it is."""
     from dulwich.objects import Tag
 
     while isinstance(found, Tag):
@@ -139,7 +171,17 @@ def _peeled(repository: Repo, found: ShaFile) -> ShaFile:
     return found
 
 
+def _unreadable_repository(folder: Path, what: str) -> SourceError:
+    return SourceError(
+        f"this git repository {what}",
+        where=str(folder),
+        next_step="Check the revision out, and give the folder without @REVISION.",
+    )
+
+
 def _no_such_revision(repository: Repo, revision: str) -> SourceError:
+    import difflib
+
     names = _ref_names(repository)
     near = difflib.get_close_matches(revision, names, n=3, cutoff=0.4)
     if near:
@@ -148,10 +190,12 @@ def _no_such_revision(repository: Repo, revision: str) -> SourceError:
         next_step = f"This checkout has {len(names)} branches and tags, none of a similar name."
     else:
         next_step = "This repository has no branches and no tags yet."
+    if repository.get_shallow():
+        next_step += " This is a shallow clone with only part of the history: fetch the rest first."
     return SourceError(
         f"there is no commit {revision} in this clone",
         where=str(repository.path),
-        next_step=f"{next_step} A shallow clone holds only part of the history: fetch first.",
+        next_step=next_step,
     )
 
 

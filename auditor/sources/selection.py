@@ -1,10 +1,12 @@
-"""Which files of a source belong to a tree, and which of those have contents.
+"""Which files of a source belong to a tree, which have contents, and how much is read at most.
 
 The same rule holds for every kind of source, so that one release gives the same set of files
 however it is opened.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 PACKAGE_MARKER = "vllm/__init__.py"
 
@@ -36,3 +38,22 @@ def is_listed_folder(name: str) -> bool:
 def has_contents(path: str) -> bool:
     """Whether the bytes of ``path`` are kept: false for compiled files, images and archives."""
     return not path.lower().endswith(_WITHOUT_CONTENTS) and ".so." not in path.rpartition("/")[2]
+
+
+class Limits(NamedTuple):
+    """Bounds on a source, against one that was built to exhaust memory; sizes are in bytes.
+
+    Attributes:
+        member: a single file after decompression; a larger one is left out and reported.
+        kept: all files whose contents are kept; an archive with more is refused.
+        total: everything that has to be decompressed, and the archive itself as it is fetched.
+        members: how many files an archive can hold.
+    """
+
+    member: int = 64 << 20
+    kept: int = 512 << 20
+    total: int = 2 << 30
+    members: int = 200_000
+
+
+DEFAULT_LIMITS = Limits()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from pathlib import Path
@@ -75,6 +74,8 @@ def _missing_path(spec: str, cwd: Path, where: str) -> SourceError:
 
 
 def _similar_names(path: Path) -> list[str]:
+    import difflib
+
     try:
         names = os.listdir(path.parent)
     except OSError:

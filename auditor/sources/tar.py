@@ -16,8 +16,8 @@ _BLOCK = 512
 _LONGEST_EXTENSION = 1 << 20
 _REGULAR = b"0\x007"
 _OTHER_KINDS = {
-    b"1": "a hard link",
-    b"2": "a symbolic link",
+    b"1": "a hard link, which is not followed",
+    b"2": "a symbolic link, which is not followed",
     b"3": "a character device",
     b"4": "a block device",
     b"6": "a named pipe",
@@ -35,10 +35,10 @@ def gather_tar(blocks: Iterator[bytes], gathering: Gathering) -> None:
     extensions: dict[str, bytes] = {}
     defaults: dict[str, bytes] = {}
     while (header := _header(stream)) is not None:
-        if header.kind in b"xgLK":
+        if header.kind in b"xXgLK":
             content = stream.take(_padded(_bounded(header.size)))[: header.size]
-            if header.kind in b"xg":
-                (extensions if header.kind == b"x" else defaults).update(_records(content))
+            if header.kind in b"xXg":
+                (defaults if header.kind == b"g" else extensions).update(_records(content))
             elif header.kind == b"L":
                 extensions["path"] = content.rstrip(b"\0")
         else:
@@ -108,7 +108,12 @@ def _header(stream: _Stream) -> _Header | None:
     prefix = block[345:500].partition(b"\0")[0]
     if prefix and block[257:263] == b"ustar\0":
         name = prefix + b"/" + name
-    return _Header(name, _number(block[124:136]), block[156:157])
+    kind = block[156:157]
+    if kind == b"S" and block[482]:
+        # The map of an old GNU sparse file goes on in blocks that its size does not count.
+        while stream.take(_BLOCK)[504]:
+            continue
+    return _Header(name, _number(block[124:136]), kind)
 
 
 def _checksums(block: bytes) -> tuple[int, int]:
@@ -132,7 +137,10 @@ def _number(text: bytes) -> int:
 
 
 def _records(content: bytes) -> dict[str, bytes]:
-    """The records of a pax extended header: a length, a key, ``=``, a value, an end of line."""
+    """The records of a pax extended header: a length, a key, ``=``, a value, an end of line.
+
+    Only those that say something about a file are kept.
+    """
     records: dict[str, bytes] = {}
     at = 0
     while at < len(content):
@@ -141,7 +149,10 @@ def _records(content: bytes) -> dict[str, bytes]:
             raise DamagedArchiveError("holds a malformed pax header")
         record = content[at + len(length) + 1 : at + int(length) - 1]
         key, _, value = record.partition(b"=")
-        records[key.decode("utf-8", "replace")] = value
+        if key in (b"path", b"size"):
+            records[key.decode("ascii")] = value
+        elif key.startswith(b"GNU.sparse."):
+            records["sparse"] = b""
         at += int(length)
     return records
 
@@ -153,11 +164,11 @@ def _gather_member(
     name = extensions.get("path", header.name).decode("utf-8", "surrogateescape")
     if header.kind not in _REGULAR:
         if header.kind != b"5":
-            gathering.refuse_link(name, _OTHER_KINDS.get(header.kind, "a member of unknown kind"))
+            gathering.refuse(name, _OTHER_KINDS.get(header.kind, "a member of unknown kind"))
         # Links, devices and folders carry no data, whatever their size field says.
         stream.skip(0 if header.kind in b"123456" else _padded(size))
-    elif any(key.startswith("GNU.sparse.") for key in extensions):
-        gathering.refuse_link(name, _OTHER_KINDS[b"S"])
+    elif "sparse" in extensions:
+        gathering.refuse(name, _OTHER_KINDS[b"S"])
         stream.skip(_padded(size))
     else:
         _gather_file(stream, name, size, gathering)

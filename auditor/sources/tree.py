@@ -6,9 +6,9 @@ layer opens a file on its own, so an archive, a git revision and a folder are th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
 
 from auditor.errors import SourceError
 
@@ -16,7 +16,11 @@ SourceKind = Literal["folder", "git", "installed", "wheel", "sdist", "index"]
 
 
 class Tree(Protocol):
-    """A read-only set of files, named by POSIX paths relative to the folder holding ``vllm/``."""
+    """A read-only set of files, named by POSIX paths relative to the folder holding ``vllm/``.
+
+    A tree that knows them without reading the file also has methods ``content_key`` and ``stamp``;
+    ask through :func:`content_key` and :func:`stamp`, which answer for every tree.
+    """
 
     def files(self) -> frozenset[str]:
         """Every regular file of the tree that an audit can use.
@@ -38,15 +42,6 @@ class Tree(Protocol):
         ...
 
 
-@runtime_checkable
-class KeyedTree(Protocol):
-    """A tree that knows a key of a file's contents without reading the file."""
-
-    def content_key(self, path: str) -> bytes:
-        """The same answer, and the same errors, as :func:`content_key`."""
-        ...
-
-
 def content_key(tree: Tree, path: str) -> bytes:
     """A 16-byte key of the contents of ``path``: equal exactly when the bytes are.
 
@@ -57,9 +52,26 @@ def content_key(tree: Tree, path: str) -> bytes:
         KeyError: ``path`` is not in the tree.
         SourceError: the file cannot be read.
     """
-    if isinstance(tree, KeyedTree):
-        return tree.content_key(path)
-    return key_of(tree.read(path))
+    known: Callable[[str], bytes] | None = getattr(tree, "content_key", None)
+    return key_of(tree.read(path)) if known is None else known(path)
+
+
+def stamp(tree: Tree, path: str) -> bytes | None:
+    """An identity of the contents of ``path`` that is had without reading them, or None.
+
+    Files with equal stamps have equal bytes, today and in a later run, in this tree and in any
+    other; files with equal bytes may have different stamps. For a file on the disk it is the
+    device, inode, size, and times of last modification and change, and None for a file that
+    changed less than two seconds ago: a further change might not show. For an archive in the cache
+    it is the content key, for a git revision the name of the blob. A caller that keeps what it
+    read takes the stamp first, then reads.
+
+    Raises:
+        KeyError: ``path`` is not in the tree.
+        SourceError: the file cannot be read.
+    """
+    known: Callable[[str], bytes | None] | None = getattr(tree, "stamp", None)
+    return None if known is None else known(path)
 
 
 def key_of(content: bytes) -> bytes:
@@ -95,8 +107,7 @@ def contents_not_kept(path: str) -> SourceError:
     )
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class SourceProblem:
+class SourceProblem(NamedTuple):
     """A part of a source that was left out, and why. It is reported, never dropped silently."""
 
     path: str
@@ -115,8 +126,9 @@ class Source:
         why: why this source was taken (``given by --vllm``).
         tree: the files.
         problems: members that were left out (a link, a name with ``..``), in order of path.
-        notes: remarks on how the source was opened, for people (``the cached copy was damaged
-            and was fetched again``); the tree itself is complete.
+        notes: remarks on how the source was opened and read, for people (``a damaged entry of
+            the cache was discarded``); the tree itself is complete. More can be added while files
+            are read, so show them at the end.
     """
 
     kind: SourceKind
@@ -124,8 +136,8 @@ class Source:
     origin: str
     why: str
     tree: Tree
-    problems: tuple[SourceProblem, ...] = field(default=())
-    notes: tuple[str, ...] = field(default=())
+    problems: tuple[SourceProblem, ...] = ()
+    notes: Sequence[str] = ()
 
     @property
     def label(self) -> str:

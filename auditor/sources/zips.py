@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from typing import IO, TYPE_CHECKING
 
@@ -10,40 +11,53 @@ from auditor.sources.gathering import DamagedArchiveError, Gathering
 if TYPE_CHECKING:
     from zipfile import ZipFile, ZipInfo
 
+_UTF8_NAME = 0x800
+_STORED_OR_DEFLATED = (0, 8)
+_SPREAD = re.compile(r"[^/]+\.data/(?:purelib|platlib)/")
 
-def gather_zip(file: IO[bytes], gathering: Gathering) -> None:
+
+def gather_zip(file: IO[bytes], gathering: Gathering, *, is_wheel: bool) -> None:
     """Hand every member of the zip archive ``file`` to ``gathering``.
 
     Raises:
-        DamagedArchiveError: truncated, corrupt, encrypted, a compression method this Python does
-            not know, or too large.
+        DamagedArchiveError: truncated, corrupt, encrypted, or too large.
     """
     import struct
     import zipfile
     import zlib
-    from lzma import LZMAError
 
     try:
         with zipfile.ZipFile(file) as archive:
             for member in archive.infolist():
-                _gather_member(archive, member, gathering)
+                _gather_member(archive, member, _name_of(member, is_wheel), gathering)
     except (
-        zipfile.BadZipFile, zlib.error, LZMAError, EOFError, NotImplementedError,
-        RuntimeError, UnicodeDecodeError, struct.error, OverflowError, ValueError,
+        zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError,
+        struct.error, OverflowError, ValueError,
     ) as error:  # fmt: skip
-        raise DamagedArchiveError(f"is a damaged zip file ({error})") from error
+        told = str(error) or "a member ends too early"
+        raise DamagedArchiveError(f"is a damaged zip file ({told})") from error
 
 
-def _gather_member(archive: ZipFile, member: ZipInfo, gathering: Gathering) -> None:
+def _name_of(member: ZipInfo, is_wheel: bool) -> str:
     # zipfile cuts a name at its first NUL; what the archive says is what is checked.
     name = member.orig_filename
+    if not member.flag_bits & _UTF8_NAME and not name.isascii():
+        # By the specification this is code page 437; what is there in fact is mostly UTF-8.
+        name = name.encode("cp437").decode("utf-8", "surrogateescape")
+    # An installer spreads these folders over the one that holds the package (PEP 427).
+    return _SPREAD.sub("", name, count=1) if is_wheel and _SPREAD.match(name) else name
+
+
+def _gather_member(archive: ZipFile, member: ZipInfo, name: str, gathering: Gathering) -> None:
     mode = member.external_attr >> 16
     if name.endswith("/"):
         return
     if stat.S_ISLNK(mode):
-        gathering.refuse_link(name, "a symbolic link")
+        gathering.refuse(name, "a symbolic link, which is not followed")
     elif stat.S_IFMT(mode) not in (0, stat.S_IFREG):
-        gathering.refuse_link(name, "not a regular file")
+        gathering.refuse(name, "not a regular file")
+    elif member.compress_type not in _STORED_OR_DEFLATED:
+        gathering.refuse(name, "compressed by a method that no wheel uses")
     else:
         _gather_file(archive, member, name, gathering)
 
@@ -51,7 +65,8 @@ def _gather_member(archive: ZipFile, member: ZipInfo, gathering: Gathering) -> N
 def _gather_file(archive: ZipFile, member: ZipInfo, name: str, gathering: Gathering) -> None:
     path = gathering.claim(name)
     if path is not None and gathering.wants_contents(path, member.file_size):
-        # ZipExtFile stops at the declared size and then compares the CRC, so a member cannot
-        # give more bytes than are counted here.
         gathering.consider(member.file_size)
-        gathering.add(path, archive.read(member))
+        with archive.open(member) as content:
+            # Asked for one byte more than is declared, ZipExtFile gives what is declared and
+            # compares the CRC. Asked for everything, it would decompress whatever there is.
+            gathering.add(path, content.read(member.file_size + 1))

@@ -20,6 +20,8 @@ class Index:
     asked: list[str] = field(default_factory=list)
     failing: dict[str, int] = field(default_factory=dict)
     files: list[dict[str, object]] = field(default_factory=list)
+    headers: dict[str, dict[str, str]] = field(default_factory=dict)
+    credentials: dict[str, str] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -45,16 +47,20 @@ class Index:
         kind = "application/vnd.pypi.simple.v1+json"
         self.pages["/simple/vllm/"] = (200, kind, json.dumps(page).encode())
 
-    def as_html(self) -> None:
+    def page(self, content: bytes, kind: str = "text/html") -> None:
+        """Serve ``content`` as the page of the project."""
+        self.pages["/simple/vllm/"] = (200, kind, content)
+
+    def as_html(self, base: str = "") -> None:
         """Serve the page as PEP 503 has it instead."""
         links = []
         for file in self.files:
             hashes = file["hashes"]
             assert isinstance(hashes, dict)
             fragment = f"#sha256={hashes['sha256']}" if hashes else ""
-            links.append(f'<a href="{file["url"]}{fragment}">{file["filename"]}</a>')
-        page = f"<!DOCTYPE html><html><body>{''.join(links)}</body></html>"
-        self.pages["/simple/vllm/"] = (200, "text/html", page.encode())
+            yanked = f' data-yanked="{file["yanked"]}"' if "yanked" in file else ""
+            links.append(f'<a href="{file["url"]}{fragment}"{yanked}>{file["filename"]}</a>')
+        self.page(f"<!DOCTYPE html><html>{base}<body>{''.join(links)}</body></html>".encode())
 
 
 @contextmanager
@@ -64,6 +70,8 @@ def running_index() -> Iterator[Index]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             index.asked.append(self.path)
+            if "Authorization" in self.headers:
+                index.credentials[self.path] = self.headers["Authorization"]
             if index.failing.get(self.path, 0) > 0:
                 index.failing[self.path] -= 1
                 self.send_error(503)
@@ -74,6 +82,8 @@ def running_index() -> Iterator[Index]:
             if status in (301, 302):
                 self.send_header("Location", content.decode())
                 content = b""
+            for name, value in index.headers.get(self.path, {}).items():
+                self.send_header(name, value)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import hashlib
 import io
+import lzma
 import os
 import stat
 import tarfile
@@ -11,9 +14,6 @@ import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO
-
-# Real releases for the slow tests: sd/ holds sdists, x/ unpacked ones, live/ a virtualenv.
-REAL = Path(os.environ.get("DRAFTAUDIT_REAL_RELEASES", "/tmp/v"))
 
 VERSION = "0.30.0"
 NEXT_VERSION = "0.31.0"
@@ -67,7 +67,7 @@ def dist_info(version: str = VERSION, distribution: str = "vllm") -> dict[str, b
 
 def tar_bytes(members: Iterable[tarfile.TarInfo | tuple[str, bytes]], mode: str = "gz") -> bytes:
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode=f"w:{mode}") as archive:  # type: ignore[call-overload]
+    with tarfile.open(fileobj=buffer, mode="w:") as archive:
         for member in members:
             if isinstance(member, tarfile.TarInfo):
                 archive.addfile(member)
@@ -75,7 +75,16 @@ def tar_bytes(members: Iterable[tarfile.TarInfo | tuple[str, bytes]], mode: str 
                 info = tarfile.TarInfo(member[0])
                 info.size = len(member[1])
                 archive.addfile(info, io.BytesIO(member[1]))
-    return buffer.getvalue()
+    return compressed(buffer.getvalue(), mode)
+
+
+def compressed(content: bytes, mode: str = "gz") -> bytes:
+    """The same bytes for the same ``content``, unlike what tarfile writes."""
+    if mode == "gz":
+        return gzip.compress(content, mtime=0)
+    if mode == "bz2":
+        return bz2.compress(content)
+    return lzma.compress(content) if mode == "xz" else content
 
 
 def sdist_bytes(version: str = VERSION, mode: str = "gz") -> bytes:

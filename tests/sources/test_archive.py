@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 
@@ -9,11 +10,12 @@ import pytest
 
 from auditor.errors import SourceError
 from auditor.sources.archive import ArchiveContents, read_archive
-from auditor.sources.limits import Limits
+from auditor.sources.selection import Limits
 
 from .minitree import (
     CHECKOUT,
     PACKAGE,
+    dist_info,
     link_member,
     sdist_bytes,
     sdist_files,
@@ -223,3 +225,135 @@ def test_a_huge_zip_member_is_left_out_unread() -> None:
     members = [*sdist_files().items(), (f"{TOP}/vllm/big.py", bytes(5000))]
     contents = read_archive(stream(zip_bytes(members)), "x.zip", limits=Limits(member=4096))
     assert list(reasons(contents)) == ["vllm/big.py"]
+
+
+@pytest.mark.parametrize("scheme", ["purelib", "platlib"])
+def test_a_package_in_the_data_folder_of_a_wheel_is_where_an_installer_puts_it(scheme: str) -> None:
+    members = [(f"vllm-0.30.0.data/{scheme}/{name}", data) for name, data in PACKAGE.items()]
+    members += [*dist_info().items(), ("vllm-0.30.0.data/scripts/vllm/__init__.py", b"no")]
+    contents = read_archive(stream(zip_bytes(members)), "vllm-0.30.0-py3-none-any.whl")
+    assert contents.members["vllm/envs.py"] == PACKAGE["vllm/envs.py"]
+    assert b"no" not in contents.members.values()
+    assert not contents.problems
+
+
+@pytest.mark.parametrize(("name", "reason"), [("../../x.py", "(..)"), ("/x.py", "absolute")])
+def test_a_name_hidden_in_a_data_folder_is_checked_too(name: str, reason: str) -> None:
+    members = [*PACKAGE.items(), (f"vllm-0.30.0.data/purelib/{name}", b"evil")]
+    contents = read_archive(stream(zip_bytes(members)), "x.whl")
+    assert b"evil" not in contents.members.values()
+    (found,) = reasons(contents).values()
+    assert reason in found
+
+
+def lying_zip(method: int, real: bytes, declared: int) -> bytes:
+    """A wheel with a member that unpacks to more than it declares."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        for name, content in [*PACKAGE.items(), ("vllm/bomb.py", real)]:
+            archive.writestr(name, content)
+        start = archive.getinfo("vllm/bomb.py").header_offset
+    patched = bytearray(buffer.getvalue())
+    entry = patched.rindex(b"vllm/bomb.py") - 46
+    for place in (start + 22, entry + 24):
+        patched[place : place + 4] = declared.to_bytes(4, "little")
+    return bytes(patched)
+
+
+def test_a_zip_member_that_lies_about_its_size_is_not_unpacked_whole() -> None:
+    content = lying_zip(zipfile.ZIP_DEFLATED, bytes(64 << 20), 100)
+    tracemalloc.start()
+    with pytest.raises(SourceError, match="Bad CRC-32"):
+        read_archive(stream(content), "x.whl")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8 << 20
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_zip_member_of_another_compression_is_left_out(method: int) -> None:
+    buffer = io.BytesIO(wheel_bytes())
+    with zipfile.ZipFile(buffer, "a", method) as archive:
+        archive.writestr("vllm/x.py", b"x")
+    contents = read_archive(stream(buffer.getvalue()), "x.whl")
+    assert reasons(contents) == {"vllm/x.py": "compressed by a method that no wheel uses"}
+    assert contents.members["vllm/envs.py"] == PACKAGE["vllm/envs.py"]
+
+
+@pytest.mark.parametrize("content", [b"", b"x", b"x" * 5000])
+def test_a_zip64_member_is_read(content: bytes) -> None:
+    buffer = io.BytesIO(wheel_bytes())
+    with (
+        zipfile.ZipFile(buffer, "a") as archive,
+        archive.open("vllm/x.py", "w", force_zip64=True) as member,
+    ):
+        member.write(content)
+    contents = read_archive(stream(buffer.getvalue()), "x.whl")
+    assert contents.members["vllm/x.py"] == content
+    assert not contents.problems
+
+
+@pytest.mark.parametrize("size", [0, 1, 300])
+def test_a_zip_member_with_a_wrong_crc_is_refused(size: int) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("vllm/__init__.py", b"x" * size)
+    content = bytearray(buffer.getvalue())
+    entry = content.rindex(b"vllm/__init__.py") - 46
+    for place in (14, entry + 16):
+        content[place] ^= 1
+    with pytest.raises(SourceError, match="Bad CRC-32"):
+        read_archive(stream(bytes(content)), "x.whl")
+
+
+@pytest.mark.parametrize(
+    ("raw", "path", "reason"),
+    [
+        ("vllm/caf\u00e9.py".encode(), "vllm/caf\u00e9.py", None),
+        (b"vllm/caf\xe9 .py", "vllm/caf\\xe9 .py", "its name is not UTF-8"),
+        (b"vllm/a.py\0xxx", "vllm/a.py\\x00xxx", "its name holds a control character"),
+        (b"vllm/a\\b.pyxxx", "vllm/a\\b.pyxxx", "its name holds a backslash"),
+    ],
+)
+def test_a_zip_name_is_taken_for_the_bytes_that_are_there(
+    raw: bytes, path: str, reason: str | None
+) -> None:
+    stand_in = ("vllm/" + "n" * (len(raw) - 5)).encode()
+    content = zip_bytes([*PACKAGE.items(), (stand_in.decode(), b"x")]).replace(stand_in, raw)
+    contents = read_archive(stream(content), "x.whl")
+    assert reasons(contents) == ({} if reason is None else {path: reason})
+    assert (path in contents.members) is (reason is None)
+
+
+@pytest.mark.parametrize("read", [read_tar, read_zip])
+def test_a_very_long_name_is_left_out_and_shown_in_short(
+    read: Callable[..., ArchiveContents],
+) -> None:
+    contents = read((f"{TOP}/vllm/{'n' * 5000}.py", b""))
+    ((path, reason),) = reasons(contents).items()
+    assert len(path) < 400
+    assert reason == "its name is longer than 1000 characters"
+
+
+@pytest.mark.parametrize(
+    ("limits", "told"),
+    [
+        (Limits(members=5), "more than 5 files"),
+        (Limits(kept=20), "more than 20 bytes of source"),
+    ],
+)
+@pytest.mark.parametrize("content", [sdist_bytes(), wheel_bytes()], ids=["tar", "zip"])
+def test_an_archive_made_to_exhaust_memory_is_refused(
+    content: bytes, limits: Limits, told: str
+) -> None:
+    with pytest.raises(SourceError, match=told):
+        read_archive(stream(content), "x.whl", limits=limits)
+
+
+def test_the_top_folder_of_an_sdist_can_have_any_name() -> None:
+    for top in ("whatever", "vllm", "vllm-9.9", "a b", "requirements"):
+        content = tar_bytes((f"{top}/{name}", data) for name, data in CHECKOUT.items())
+        contents = read_archive(stream(content), "vllm-0.30.0.tar.gz")
+        assert contents.members["vllm/envs.py"] == PACKAGE["vllm/envs.py"]
+        assert "pyproject.toml" in contents.members
+        assert not contents.problems

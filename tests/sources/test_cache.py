@@ -10,10 +10,10 @@ from auditor.errors import SourceError
 from auditor.sources.archive import ArchiveContents, read_archive
 from auditor.sources.bundle import SEALED_AT, open_bundle, pack
 from auditor.sources.cache import Cache, CacheConfig
-from auditor.sources.packed import open_archive
-from auditor.sources.tree import MemoryTree, SourceProblem, content_key, key_of
+from auditor.sources.packed import OpenedArchive, open_archive, open_cached
+from auditor.sources.tree import MemoryTree, SourceProblem, content_key, key_of, stamp
 
-from .minitree import NEXT_VERSION, VERSION, sdist_bytes, snapshot, stream, write_files
+from .minitree import NEXT_VERSION, PACKAGE, VERSION, sdist_bytes, snapshot, stream, write_files
 
 CONTENTS = ArchiveContents(
     "sdist",
@@ -71,7 +71,7 @@ def test_an_untouched_bundle_is_not_read_as_a_whole_but_each_file_is_checked(
     assert bundle is not None
     with pytest.raises(SourceError, match="damaged") as raised:
         bundle.tree.read("vllm/a.py")
-    assert "again" in raised.value.next_step
+    assert "--no-cache" in raised.value.next_step
 
 
 def test_a_bundle_that_was_copied_is_sealed_again(tmp_path: Path) -> None:
@@ -187,3 +187,101 @@ def test_the_key_of_contents_is_the_same_in_every_tree() -> None:
     tree = MemoryTree(contents.members)
     assert content_key(tree, "vllm/envs.py") == key_of(tree.read("vllm/envs.py"))
     assert len(key_of(b"")) == 16
+
+
+def corrupt(entry: Path, content: bytes) -> None:
+    """Change what a bundle holds of ``content``, in a way that its size and time do not show."""
+    status = entry.stat()
+    data = entry.read_bytes()
+    assert data.count(content) == 1
+    entry.write_bytes(data.replace(content, content[::-1]))
+    os.utime(entry, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def test_damage_found_when_a_file_is_read_is_made_good_with_a_note(
+    tmp_path: Path, cache: Cache
+) -> None:
+    path = write_files(tmp_path, {"v.tar.gz": sdist_bytes()}) / "v.tar.gz"
+    open_archive(path, cache)
+    (entry,) = (tmp_path / "cache/trees").iterdir()
+    good = entry.read_bytes()
+    corrupt(entry, PACKAGE["vllm/envs.py"])
+    archive = open_archive(path, cache)
+    assert not cache.notes
+    for _ in range(2):
+        assert archive.tree.read("vllm/envs.py") == PACKAGE["vllm/envs.py"]
+        assert archive.tree.read("vllm/__init__.py") == PACKAGE["vllm/__init__.py"]
+    assert cache.notes == ["a damaged entry of the cache was discarded"]
+    assert entry.read_bytes() == good
+    later = Cache(CacheConfig.at(tmp_path / "cache"))
+    assert open_archive(path, later).tree.read("vllm/envs.py") == PACKAGE["vllm/envs.py"]
+    assert not later.notes
+
+
+@pytest.mark.parametrize(
+    ("now", "told"), [(None, "No such file"), (sdist_bytes(NEXT_VERSION), "now has another one")]
+)
+def test_damage_that_cannot_be_made_good_is_an_error_once_and_the_entry_is_gone(
+    tmp_path: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch, now: bytes | None, told: str
+) -> None:
+    path = write_files(tmp_path, {"v.tar.gz": sdist_bytes()}) / "v.tar.gz"
+    open_archive(path, cache)
+    (entry,) = (tmp_path / "cache/trees").iterdir()
+    corrupt(entry, PACKAGE["vllm/envs.py"])
+    archive = open_archive(path, cache)
+    path.unlink()
+    if now is not None:
+        path.write_bytes(now)
+    for _ in range(2):
+        with pytest.raises(SourceError, match=told):
+            archive.tree.read("vllm/envs.py")
+    assert archive.tree.read("vllm/__init__.py") == PACKAGE["vllm/__init__.py"]
+    assert not entry.exists()
+
+
+def test_the_identity_of_a_file_in_a_bundle_is_its_content_key(tmp_path: Path) -> None:
+    path = tmp_path / "x.tree"
+    path.write_bytes(pack(CONTENTS))
+    bundle = open_bundle(path)
+    assert bundle is not None
+    assert stamp(bundle.tree, "vllm/a.py") == key_of(b"a\n")
+    assert stamp(MemoryTree(CONTENTS.members), "vllm/a.py") is None
+
+
+@pytest.mark.parametrize("digest", ["", "../x", "0" * 63, "0" * 64 + "\n", "\0"])
+def test_a_hash_that_is_none_leads_to_no_file(tmp_path: Path, cache: Cache, digest: str) -> None:
+    write_files(tmp_path, {"cache/x.tree": b"keep", "cache/trees/.tree": b"keep"})
+    before = snapshot(tmp_path)
+
+    def nothing() -> OpenedArchive:
+        raise AssertionError("nothing is there to be opened again")
+
+    assert open_cached(digest, cache, nothing) is None
+    assert snapshot(tmp_path) == before
+
+
+def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    assert CacheConfig.default() == CacheConfig.off()
+
+
+def test_what_another_user_left_does_not_stop_a_write(
+    tmp_path: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.write("a/b", b"")
+    leftover = tmp_path / "cache/a/.writing-other"
+    leftover.touch()
+    os.utime(leftover, (1, 1))
+    real = Path.unlink
+
+    def unlink(self: Path, missing_ok: bool = False) -> None:
+        if self == leftover:
+            raise PermissionError(1, "Operation not permitted")
+        real(self, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+    cache.write("a/c", b"c")
+    assert cache.read("a/c") == b"c"
+    assert not cache.notes

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -7,12 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from dulwich.objects import ObjectID
+from dulwich.objects import ObjectID, Tag
 from dulwich.refs import Ref
+from dulwich.reftable import ReftableRefsContainer
 from dulwich.repo import Repo
 
 from auditor.errors import SourceError
-from auditor.sources.git import OpenedRevision, open_revision, release_tag_of_checkout
+from auditor.sources import git
+from auditor.sources.git import OpenedRevision, open_revision
+from auditor.sources.release_tags import release_tag_of_checkout
+from auditor.sources.selection import Limits
+from auditor.sources.tree import stamp
 
 from .minitree import CHECKOUT, PACKAGE, snapshot, write_files
 from .repositories import Entry, annotated_tag, commit, new_repository
@@ -231,3 +237,188 @@ def test_links_follow_the_rule_for_folders(tmp_path: Path) -> None:
         "vllm/module": "a submodule is not part of the commit",
         "vllm/outside.py": "a symbolic link out of the folder is not followed",
     }
+
+
+@pytest.mark.parametrize(
+    "revision",
+    [
+        "main@{upstream}", "@{u}", "@{push}", "@{-1}", "HEAD@{yesterday}", ":/change", "HEAD:vllm",
+        "v0.29.0..main", "v0.29.0...main", "^HEAD", "HEAD^@", "HEAD^!", "HEAD^{/change}",
+        "HEAD^{tree}",
+    ],
+)  # fmt: skip
+def test_a_name_of_a_kind_that_is_not_read_is_an_error_that_says_so(
+    checkout: Checkout, revision: str
+) -> None:
+    with pytest.raises(SourceError, match="a way to name a commit that is not read") as raised:
+        checkout.open(revision)
+    assert f"git rev-parse {revision}" in raised.value.next_step
+
+
+def test_an_abbreviated_hash_of_two_commits_is_an_error(checkout: Checkout) -> None:
+    seen: dict[bytes, int] = {}
+    number = 0
+    prefix = b""
+    while not prefix:
+        number += 1
+        made = commit(checkout.repository, {"x": b"%d" % number}, branch="many")
+        if made[:4] in seen:
+            prefix = made[:4]
+        seen[made[:4]] = number
+    with pytest.raises(SourceError, match=f"more than one commit starts with {prefix.decode()}"):
+        checkout.open(prefix.decode())
+
+
+def test_only_a_shallow_clone_is_told_to_fetch(checkout: Checkout) -> None:
+    with pytest.raises(SourceError) as raised:
+        checkout.open("v0.1.0")
+    assert "fetch the rest" not in raised.value.message
+    (checkout.folder / ".git/shallow").write_bytes(checkout.second + b"\n")
+    first = checkout.first.decode()
+    (checkout.folder / ".git/objects" / first[:2] / first[2:]).unlink()
+    assert checkout.open("main").commit == checkout.second.decode()
+    for revision in ("main~1", "v0.29.0"):
+        with pytest.raises(SourceError, match="shallow clone with only part of the history"):
+            checkout.open(revision)
+
+
+def test_a_clone_that_borrows_its_objects_is_read(checkout: Checkout, tmp_path: Path) -> None:
+    with new_repository(tmp_path / "borrowing") as borrowing:
+        borrowing.refs[Ref(b"refs/heads/main")] = checkout.second
+        borrowing.refs.set_symbolic_ref(Ref(b"HEAD"), Ref(b"refs/heads/main"))
+        alternates = os.fsencode(checkout.folder / ".git/objects") + b"\n"
+        write_files(tmp_path / "borrowing/.git/objects/info", {"alternates": alternates})
+    opened = open_revision(tmp_path / "borrowing", "main")
+    assert opened.tree.read("vllm/envs.py") == PACKAGE["vllm/envs.py"]
+    assert open_revision(tmp_path / "borrowing", "HEAD~1").commit == checkout.first.decode()
+
+
+def test_a_submodule_is_a_checkout_of_its_own(checkout: Checkout, tmp_path: Path) -> None:
+    with new_repository(tmp_path / "super"):
+        shutil.copytree(checkout.folder / ".git", tmp_path / "super/.git/modules/sub")
+    write_files(tmp_path / "super/sub", {**CHECKOUT, ".git": b"gitdir: ../.git/modules/sub\n"})
+    assert open_revision(tmp_path / "super/sub", "v0.29.0").commit == checkout.first.decode()
+    assert release_tag_of_checkout(tmp_path / "super/sub") == "0.30.0"
+
+
+def test_a_tag_of_a_tag_leads_to_its_commit(checkout: Checkout) -> None:
+    inner = annotated_tag(checkout.repository, "inner", checkout.first)
+    outer = Tag()
+    outer.object = (Tag, inner)
+    outer.name, outer.message, outer.tagger = b"outer", b"", b"A <a@example.invalid>"
+    outer.tag_time = outer.tag_timezone = 0
+    checkout.repository.object_store.add_object(outer)
+    checkout.repository.refs[Ref(b"refs/tags/v0.29.1")] = outer.id
+    opened = checkout.open("v0.29.1")
+    assert (opened.commit, opened.tag) == (checkout.first.decode(), "0.29.1")
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        (("extensions", "worldmodel", "true"), "uses the git extension worldmodel"),
+        (("extensions", "refstorage", "papyrus"), "uses the git extension refStorage = papyrus"),
+        (("core", "repositoryformatversion", "9"), "has the format version 9"),
+    ],
+)
+def test_a_repository_of_an_unknown_kind_is_an_error_that_names_it(
+    checkout: Checkout, setting: tuple[str, str, str], told: str
+) -> None:
+    section, name, value = setting
+    config = checkout.repository.get_config()
+    config.set("core", "repositoryformatversion", "1")
+    config.set(section, name, value)
+    config.write_to_path()
+    with pytest.raises(SourceError, match=told) as raised:
+        checkout.open("main")
+    assert "without @REVISION" in raised.value.next_step
+    assert release_tag_of_checkout(checkout.folder) is None
+
+
+def test_refs_in_a_reftable_are_found(checkout: Checkout) -> None:
+    config = checkout.repository.get_config()
+    config.set("core", "repositoryformatversion", "1")
+    config.set("extensions", "refstorage", "reftable")
+    config.write_to_path()
+    refs = ReftableRefsContainer(str(checkout.folder / ".git"))
+    refs[Ref(b"refs/heads/topic")] = checkout.first
+    refs[Ref(b"refs/tags/v0.29.0")] = checkout.first
+    refs.set_symbolic_ref(Ref(b"HEAD"), Ref(b"refs/heads/topic"))
+    for name in ("topic", "v0.29.0", "HEAD", checkout.first.decode()[:9]):
+        opened = checkout.open(name)
+        assert (opened.commit, opened.tag) == (checkout.first.decode(), "0.29.0")
+    assert release_tag_of_checkout(checkout.folder) == "0.29.0"
+    with pytest.raises(SourceError, match="there is no commit nothing"):
+        checkout.open("nothing")
+
+
+@pytest.mark.parametrize("branch", ["config", "0123abc", "v0.29.0"])
+def test_a_branch_can_be_called_like_something_else(checkout: Checkout, branch: str) -> None:
+    made = commit(checkout.repository, OLD, (checkout.second,), branch=branch)
+    expected = checkout.first if branch == "v0.29.0" else made  # tags come first
+    assert checkout.open(branch).commit == expected.decode()
+    assert checkout.open(f"heads/{branch}").commit == made.decode()
+
+
+def test_packed_tags_say_the_same_of_a_checkout_as_loose_ones(checkout: Checkout) -> None:
+    refs = checkout.repository.refs
+    for head, tag in ((checkout.first, "0.29.0"), (checkout.second, "0.30.0")):
+        refs[Ref(b"refs/heads/main")] = head
+        assert release_tag_of_checkout(checkout.folder) == tag
+    refs.pack_refs(all=True)
+    for head, tag in ((checkout.first, "0.29.0"), (checkout.second, "0.30.0")):
+        refs[Ref(b"refs/heads/main")] = head
+        assert release_tag_of_checkout(checkout.folder) == tag
+    packed = checkout.folder / ".git/packed-refs"
+    made = refs[Ref(b"refs/tags/v0.30.0")]
+    line = made + b" refs/tags/v0.30.0\n"
+    assert packed.read_bytes().count(line) == 1
+    text = packed.read_bytes().replace(line, line + b"^" + checkout.second + b"\n")
+    lines = [line for line in text.splitlines(keepends=True) if b"rc1" not in line]
+    packed.write_bytes(b"# pack-refs with: peeled fully-peeled sorted\n" + b"".join(lines[1:]))
+    (checkout.folder / ".git/objects" / made[:2].decode() / made[2:].decode()).unlink()
+    assert release_tag_of_checkout(checkout.folder) == "0.30.0"  # as git packs them, unread
+    annotated_tag(checkout.repository, "v0.30.0.post1", checkout.second)
+    assert release_tag_of_checkout(checkout.folder) == "0.30.0.post1"
+
+
+@pytest.mark.parametrize("name", ["packed-refs", "HEAD", "config", "refs/tags/v0.30.0"])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"garbage\n", b"\xff\0" * 50, b"ref: HEAD\n"],
+    ids=["empty", "words", "bytes", "circle"],
+)
+def test_a_damaged_repository_does_not_spoil_its_folder(
+    checkout: Checkout, name: str, content: bytes
+) -> None:
+    checkout.repository.refs.pack_refs(all=True)
+    write_files(checkout.folder / ".git", {name: content})
+    assert release_tag_of_checkout(checkout.folder) in (None, "0.30.0", "0.30.0rc1")
+    # Whatever else is found is an error that a person can read.
+    with contextlib.suppress(SourceError):
+        assert checkout.open("v0.29.0").commit == checkout.first.decode()
+
+
+def test_a_damaged_pack_is_an_error(checkout: Checkout) -> None:
+    checkout.repository.object_store.pack_loose_objects()
+    checkout.repository.close()
+    (pack,) = (checkout.folder / ".git/objects/pack").glob("*.pack")
+    content = pack.read_bytes()
+    pack.chmod(0o644)
+    pack.write_bytes(content[:12] + bytes(len(content) - 12))
+    with pytest.raises(SourceError, match=r"cannot be read|is not the"):
+        checkout.open("v0.30.0")
+
+
+def test_the_identity_of_a_file_is_the_name_of_its_blob(checkout: Checkout) -> None:
+    old, new = checkout.open("v0.29.0").tree, checkout.open("v0.30.0").tree
+    assert stamp(old, "vllm/__init__.py") == stamp(new, "vllm/__init__.py")
+    assert stamp(old, "vllm/envs.py") != stamp(new, "vllm/envs.py")
+    with pytest.raises(KeyError):
+        stamp(new, "docs/index.md")
+
+
+def test_a_huge_blob_is_not_read(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(git, "DEFAULT_LIMITS", Limits(member=8))
+    with pytest.raises(SourceError, match="larger than"):
+        checkout.open("HEAD").tree.read("vllm/envs.py")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
 import os
 import socket
@@ -12,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import SourceError
-from auditor.sources import network, pip_settings
+from auditor.sources import download, network, pip_settings
 from auditor.sources.cache import Cache, CacheConfig
 from auditor.sources.open import open_source
+from auditor.sources.selection import Limits
 from auditor.sources.tree import Source
 
 from .indexserver import Index, running_index
@@ -159,7 +162,7 @@ def test_a_yanked_release_is_taken_when_it_is_named_with_a_note(
     index.add(SDIST, sdist_bytes(), yanked="does not start")
     for _ in range(2):
         source = opening(VERSION)
-        assert source.notes == (f"{SDIST} was yanked from the package index: does not start",)
+        assert source.notes == [f"{SDIST} was yanked from the package index: does not start"]
 
 
 def test_a_version_that_is_not_there_is_an_error_with_the_nearest(
@@ -272,6 +275,7 @@ import sys
 from pathlib import Path
 from auditor.sources.cache import CacheConfig
 from auditor.sources.open import open_source
+from auditor.sources.selection import Limits
 source = open_source(sys.argv[1], cwd=Path.cwd(), cache=CacheConfig.at(Path(sys.argv[2])))
 print(source.version, len(source.tree.read("vllm/envs.py")), source.problems, source.notes)
 """
@@ -306,7 +310,7 @@ def test_two_processes_at_once_read_pip_s_own_settings(
     ]
     size = len(PACKAGE["vllm/envs.py"])
     for run in runs:
-        assert run.communicate(timeout=120) == (f"{VERSION} {size} () ()\n", "")
+        assert run.communicate(timeout=120) == (f"{VERSION} {size} () []\n", "")
     assert not [name for name in cached(tmp_path) if ".writing" in name]
     assert sorted(path.name for path in links.iterdir()) == ["torch-1.whl", SDIST]
 
@@ -500,7 +504,7 @@ def test_a_trusted_host_is_reached_through_the_proxy(
     [
         ({"cert": "/nowhere.pem"}, "cert or client-cert setting cannot be used"),
         ({"client_cert": "/nowhere.pem"}, "cert or client-cert setting cannot be used"),
-        ({"proxy": "gopher://x"}, "proxy setting cannot be used"),
+        ({"proxy": "gopher://x"}, "the proxy or the trusted-host setting"),
         ({"index_url": "http://[x"}, "the index:"),
     ],
 )
@@ -543,6 +547,279 @@ def test_a_cache_from_another_release_of_this_tool_is_no_error(
     )
     assert opening(VERSION).version == VERSION
     assert Cache(CacheConfig.at(tmp_path / "cache")).names("releases")
+
+
+def damage(tmp_path: Path) -> Path:
+    """Change a file in the one bundle of the cache, in a way that its size and time do not show."""
+    (entry,) = (tmp_path / "cache/trees").iterdir()
+    times = entry.stat()
+    content = PACKAGE["vllm/envs.py"]
+    entry.write_bytes(entry.read_bytes().replace(content, content[::-1]))
+    os.utime(entry, ns=(times.st_atime_ns, times.st_mtime_ns))
+    return entry
+
+
+@pytest.mark.parametrize("spec", [VERSION, "latest"])
+def test_damage_found_when_a_file_is_read_is_fetched_again_with_a_note(
+    index: Index, opening: Open, tmp_path: Path, spec: str
+) -> None:
+    index.add(SDIST, sdist_bytes())
+    opening(VERSION)
+    damage(tmp_path)
+    source = opening(spec)
+    assert not source.notes
+    assert source.tree.read("vllm/envs.py") == PACKAGE["vllm/envs.py"]
+    assert source.notes == ["a damaged entry of the cache was discarded"]
+    assert index.asked.count(f"/files/{SDIST}") == 2
+    again = opening(spec)
+    assert again.tree.read("vllm/envs.py") == PACKAGE["vllm/envs.py"]
+    assert not again.notes
+
+
+def test_damage_without_network_is_an_error_and_gone_as_soon_as_there_is_one(
+    index: Index, opening: Open, pip: Callable[..., None], tmp_path: Path
+) -> None:
+    index.add(SDIST, sdist_bytes())
+    opening(VERSION)
+    entry = damage(tmp_path)
+    pip(index_url=f"http://127.0.0.1:{closed_port()}/simple", retries="0")
+    source = opening(VERSION)
+    for _ in range(2):
+        with pytest.raises(SourceError, match="no connection could be made"):
+            source.tree.read("vllm/envs.py")
+    assert source.tree.read("vllm/__init__.py") == PACKAGE["vllm/__init__.py"]
+    assert not entry.exists()
+    pip(index_url=index.url)
+    assert opening(VERSION).tree.read("vllm/envs.py") == PACKAGE["vllm/envs.py"]
+
+
+@pytest.mark.parametrize(
+    ("stated", "shown"), [(True, ""), ("bad\n\x1b[31mbuild", ": bad \\x1b[31mbuild")]
+)
+def test_whatever_an_index_gives_as_the_reason_for_a_yank_is_one_line(
+    index: Index, opening: Open, stated: bool | str, shown: str
+) -> None:
+    index.add(SDIST, sdist_bytes(), yanked=stated)
+    for _ in range(2):
+        assert opening(VERSION).notes == [f"{SDIST} was yanked from the package index{shown}"]
+
+
+def test_a_yank_and_a_base_address_of_an_html_page_count(index: Index, opening: Open) -> None:
+    index.add(SDIST, sdist_bytes(), yanked="why")
+    index.as_html(base=f'<base href="{index.address}/a/b/">')
+    assert opening(VERSION).notes == [f"{SDIST} was yanked from the package index: why"]
+
+
+@pytest.mark.parametrize("stated", ["../../x", "", "0" * 63, "\0"])
+def test_a_hash_that_is_none_is_refused_and_names_no_file(
+    index: Index, opening: Open, tmp_path: Path, stated: str
+) -> None:
+    index.add(SDIST, sdist_bytes(), sha256=stated)
+    bystander = write_files(tmp_path, {"x.tree": b"keep"}) / "x.tree"
+    with pytest.raises(SourceError, match="not the one the package index states"):
+        opening(VERSION)
+    assert bystander.read_bytes() == b"keep"
+    assert cached(tmp_path) == []
+
+
+def test_a_hash_in_capitals_is_the_same_hash(index: Index, opening: Open) -> None:
+    index.add(SDIST, sdist_bytes(), sha256=hashlib.sha256(sdist_bytes()).hexdigest().upper())
+    assert not opening(VERSION).problems
+
+
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        ("text/html", b"<![foo["),
+        ("text/html; charset=base64", b"<a href=x>"),
+        ("text/html; charset=utf-16", b"\xd8"),
+        ("text/html", b'<a href="http://[/vllm-0.30.0.tar.gz">'),
+        ("application/vnd.pypi.simple.v1+json", b"[" * 100_000),
+        ("application/vnd.pypi.simple.v1+json", b'{"files": [{"url": 3}]}'),
+        (
+            "application/vnd.pypi.simple.v1+json",
+            b'{"files": [{"url": "vllm-0.30.0.tar.gz", "hashes": {"sha256": 3}}]}',
+        ),
+        (
+            "application/vnd.pypi.simple.v1+json",
+            b'{"files": [{"url": "vllm-0.30.0.tar.gz", "hashes": "x"}]}',
+        ),
+    ],
+)
+def test_a_page_made_to_break_the_parser_is_no_traceback(
+    index: Index, opening: Open, kind: str, content: bytes
+) -> None:
+    index.page(content, kind)
+    with pytest.raises(SourceError, match=r"not that of an index|none of the package indexes"):
+        opening(VERSION)
+
+
+@pytest.mark.parametrize(
+    "link",
+    ["file://{folder}/vllm-0.30.0.tar.gz", "ftp://x.invalid/vllm-0.30.0.tar.gz",
+     "git+https://x.invalid/v#egg=vllm-0.30.0"],
+)  # fmt: skip
+@pytest.mark.parametrize("base", ["", '<base href="file:///">'])
+def test_a_server_cannot_name_files_of_this_machine_or_other_protocols(
+    index: Index, opening: Open, tmp_path: Path, link: str, base: str
+) -> None:
+    write_files(tmp_path, {SDIST: sdist_bytes()})
+    index.page(f"{base}<a href='{link.format(folder=tmp_path)}'>x</a>".encode())
+    with pytest.raises(SourceError, match="none of the package indexes"):
+        opening(VERSION)
+
+
+@pytest.mark.parametrize("where", ["page", "archive"])
+def test_a_redirect_to_a_file_of_this_machine_is_refused(
+    index: Index, opening: Open, tmp_path: Path, where: str
+) -> None:
+    write_files(tmp_path, {SDIST: sdist_bytes(), "x.html": f'<a href="{SDIST}">x</a>'.encode()})
+    index.add(SDIST, sdist_bytes())
+    if where == "page":
+        index.pages["/simple/vllm/"] = (302, "", f"file://{tmp_path}/x.html".encode())
+    else:
+        index.pages[f"/files/{SDIST}"] = (302, "", f"file://{tmp_path}/{SDIST}".encode())
+    with pytest.raises(SourceError, match="redirects to something that is not HTTP"):
+        opening(VERSION)
+
+
+def test_a_redirect_of_the_page_is_followed_and_its_links_are_relative_to_the_new_place(
+    index: Index, opening: Open
+) -> None:
+    index.add(SDIST, sdist_bytes())
+    index.pages["/other/deep/vllm/"] = index.pages["/simple/vllm/"]
+    index.pages["/simple/vllm/"] = (301, "", b"/other/deep/vllm/")
+    index.pages[f"/other/files/{SDIST}"] = index.pages.pop(f"/files/{SDIST}")
+    assert opening(VERSION).version == VERSION
+
+
+def test_a_compressed_answer_is_read(index: Index, opening: Open) -> None:
+    index.add(SDIST, sdist_bytes())
+    status, kind, content = index.pages["/simple/vllm/"]
+    index.pages["/simple/vllm/"] = (status, kind, gzip.compress(content))
+    index.headers["/simple/vllm/"] = {"Content-Encoding": "gzip"}
+    assert opening(VERSION).version == VERSION
+
+
+@pytest.mark.parametrize("twice", [True, False])
+@pytest.mark.parametrize("sha256", ["right", None])
+def test_an_archive_that_is_called_compressed_is_read_whether_it_is_so_once_or_twice(
+    index: Index, opening: Open, twice: bool, sha256: str | None
+) -> None:
+    content = sdist_bytes()
+    index.add(SDIST, content, sha256=sha256)
+    sent = gzip.compress(content) if twice else content
+    index.pages[f"/files/{SDIST}"] = (200, "application/gzip", sent)
+    index.headers[f"/files/{SDIST}"] = {"Content-Encoding": "gzip"}
+    assert opening(VERSION).tree.read("vllm/envs.py") == PACKAGE["vllm/envs.py"]
+
+
+def test_an_archive_without_end_is_refused(
+    index: Index, opening: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    index.add(SDIST, sdist_bytes())
+    monkeypatch.setattr(download, "DEFAULT_LIMITS", Limits(total=100))
+    with pytest.raises(SourceError, match="is larger than 0 MiB, which no vLLM release is"):
+        opening(VERSION)
+    assert cached(tmp_path) == []
+
+
+def test_an_index_can_be_the_path_of_a_folder(
+    opening: Open, pip: Callable[..., None], tmp_path: Path
+) -> None:
+    write_files(
+        tmp_path,
+        {
+            f"simple/vllm/{SDIST}": sdist_bytes(),
+            "simple/vllm/index.html": f'<a href="{SDIST}">x</a>'.encode(),
+        },
+    )
+    pip(index_url=str(tmp_path / "simple"), extra_index_url="/nowhere/simple")
+    assert opening("latest").version == VERSION
+
+
+def test_a_find_links_page_can_state_hashes(
+    index: Index, opening: Open, pip: Callable[..., None], tmp_path: Path
+) -> None:
+    digest = hashlib.sha256(sdist_bytes()).hexdigest()
+    newer = f"vllm-{NEXT_VERSION}.tar.gz"
+    files = {SDIST: sdist_bytes(), newer: sdist_bytes(NEXT_VERSION)}
+    page = f'<a href="{SDIST}#sha256={digest}">x</a><a href="{newer}#sha256={digest}">y</a>'
+    write_files(tmp_path / "links", {**files, "index.html": page.encode()})
+    index.pages["/links.html"] = (200, "text/html", page.encode())
+    index.pages |= {f"/{name}": (200, "", content) for name, content in files.items()}
+    for place in (f"{tmp_path}/links/index.html", f"{index.address}/links.html"):
+        pip(no_index="1", find_links=place)
+        source = opening(VERSION, cache=CacheConfig.off())
+        assert not source.problems
+        with pytest.raises(SourceError, match="not the one the package index states"):
+            opening(NEXT_VERSION, cache=CacheConfig.off())
+
+
+def test_only_files_of_a_find_links_folder_are_archives(
+    opening: Open, pip: Callable[..., None], tmp_path: Path
+) -> None:
+    (tmp_path / "links" / SDIST).mkdir(parents=True)
+    os.mkfifo(tmp_path / "links" / f"vllm-{NEXT_VERSION}.tar.gz")
+    pip(no_index="1", find_links=f"{tmp_path}/links")
+    with pytest.raises(SourceError, match="none of the package indexes"):
+        opening("latest")
+
+
+SECRET = "s3cr%40t"
+
+
+@pytest.mark.parametrize("fault", ["none", "page", "archive", "refused", "redirect", "broken"])
+@pytest.mark.parametrize("setting", ["index_url", "extra_index_url", "find_links", "netrc"])
+def test_credentials_are_sent_and_never_shown(
+    index: Index,
+    opening: Open,
+    pip: Callable[..., None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    setting: str,
+    fault: str,
+) -> None:
+    host = index.address.removeprefix("http://")
+    path = "simple/vllm/" if setting == "find_links" else "simple"
+    if setting == "netrc":
+        write_files(tmp_path, {"netrc": b"machine 127.0.0.1 login user password s3cr@t\n"})
+        monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+        pip(index_url=f"http://{host}/{path}", retries="0")
+    else:
+        pip(**{"no_index": "1"} if setting == "find_links" else {}, retries="0",
+            **{setting: f"http://user:{SECRET}@{host}/{path}"},
+            **{"index_url": index.address} if setting == "extra_index_url" else {})  # fmt: skip
+    index.add(SDIST, sdist_bytes())
+    if fault == "page":
+        index.page(b"<![foo[")
+    elif fault == "archive":
+        del index.pages[f"/files/{SDIST}"]
+    elif fault == "refused":
+        index.pages["/simple/vllm/"] = (401, "text/html", b"")
+    elif fault == "redirect":
+        index.pages["/simple/vllm/"] = (302, "", f"file://user:{SECRET}@x/".encode())
+    elif fault == "broken":
+        index.add(SDIST, b"no archive")
+    told = ""
+    try:
+        source = opening("latest")
+    except SourceError as error:
+        told = error.message
+    else:
+        assert fault == "none"
+        told = f"{source.headline} {source.notes} {source.problems}"
+    assert index.credentials["/simple/vllm/"].startswith("Basic ")
+    for part in ("s3cr", "user:", "127.0.0.1"):
+        assert part not in told
+
+
+def test_a_trusted_host_that_is_none_is_an_error(
+    index: Index, opening: Open, pip: Callable[..., None]
+) -> None:
+    pip(index_url=index.url, trusted_host="x:99999")
+    with pytest.raises(SourceError, match="trusted-host setting"):
+        opening("latest")
 
 
 @pytest.mark.network

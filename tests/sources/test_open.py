@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,13 +16,12 @@ from auditor.sources import indexed, interpreters
 from auditor.sources.cache import Cache, CacheConfig
 from auditor.sources.open import checkout_around, open_source
 from auditor.sources.packed import open_archive
+from auditor.sources.selection import has_contents
 from auditor.sources.tree import Source
-from auditor.sources.versions import version_of
 
 from .minitree import (
     CHECKOUT,
     PACKAGE,
-    REAL,
     VERSION,
     dist_info,
     pkg_info,
@@ -59,12 +59,16 @@ def opened(spec: str | None, cwd: Path, cache: CacheConfig = OFF) -> Source:
 
 
 def make_git(folder: Path, files: dict[str, bytes], tag: str | None = f"v{VERSION}") -> Path:
+    commit_to(folder, files, tag)
+    return write_files(folder, files)
+
+
+def commit_to(folder: Path, files: dict[str, bytes], tag: str | None = None) -> None:
     entries: dict[str, Entry] = dict(files)
     with new_repository(folder) as repository:
         made = commit(repository, entries)
         if tag is not None:
             repository.refs[Ref(f"refs/tags/{tag}".encode())] = made
-    return write_files(folder, files)
 
 
 def venv(folder: Path, files: dict[str, bytes]) -> Path:
@@ -310,7 +314,7 @@ def test_opening_a_folder_needs_no_heavy_module(tmp_path: Path) -> None:
         "import sys; from pathlib import Path; from auditor.sources.open import open_source; "
         "open_source('f', cwd=Path.cwd()); "
         "print(sorted({'dulwich','unearth','rich','tarfile','zipfile','msgspec','httpx2','ssl',"
-        "'packaging','subprocess','hashlib'} & set(sys.modules)))"
+        "'packaging','subprocess','hashlib','difflib','sysconfig'} & set(sys.modules)))"
     )
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
@@ -338,19 +342,26 @@ def test_opening_without_the_index_uses_no_network(
         opened(spec, tmp_path)
 
 
+@pytest.mark.network
 @pytest.mark.slow
-@pytest.mark.skipif(
-    not all((REAL / name).is_dir() for name in ("sd", "x", "live")),
-    reason="the real releases are not on this machine",
-)
-def test_a_real_release_is_the_same_as_folder_sdist_and_installed() -> None:
-    folder = open_source(str(REAL / "x/vllm-0.32.0"), cwd=Path("/"), cache=OFF)
-    sdist = open_source(str(REAL / "sd/vllm-0.32.0.tar.gz"), cwd=Path("/"), cache=OFF)
-    assert folder.version == sdist.version == version_of(sdist.tree) == "0.32.0"
-    assert folder.tree.files() == sdist.tree.files()
-    for path in folder.tree.files():
-        if path.endswith((".py", ".json", ".txt", ".toml", "PKG-INFO")):
-            assert folder.tree.read(path) == sdist.tree.read(path)
-    installed = open_source(str(REAL / "live"), cwd=Path("/"), cache=OFF)
-    assert installed.version == "0.32.0"
-    assert any(path.endswith(".so") for path in installed.tree.files())
+def test_a_real_release_is_the_same_from_every_kind_of_source(
+    tmp_path: Path, real_sdist: Path, release: Callable[[str], Source]
+) -> None:
+    with tarfile.open(real_sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (folder,) = (path for path in tmp_path.iterdir() if path.name.startswith("vllm"))
+    sdist = open_source(str(real_sdist), cwd=tmp_path, cache=OFF)
+    assert sdist.version is not None
+    files = {
+        path: sdist.tree.read(path) if has_contents(path) else b"" for path in sdist.tree.files()
+    }
+    commit_to(folder, files)
+    (tmp_path / "v.whl").write_bytes(zip_bytes(files.items()))
+    sources = [open_source(spec, cwd=tmp_path, cache=OFF) for spec in (str(folder), "v.whl")]
+    sources += [open_source(f"{folder}@HEAD", cwd=tmp_path, cache=OFF), release(sdist.version)]
+    for source in sources:
+        assert source.version == sdist.version
+        assert source.tree.files() == sdist.tree.files()
+        assert not source.problems
+        for path in filter(has_contents, files):
+            assert source.tree.read(path) == files[path]

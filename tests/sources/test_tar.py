@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import io
 import tarfile
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,9 @@ from hypothesis import strategies as st
 
 from auditor.errors import SourceError
 from auditor.sources.archive import ArchiveContents, read_archive
-from auditor.sources.limits import Limits
-from auditor.sources.selection import has_contents, is_listed
+from auditor.sources.selection import Limits, has_contents, is_listed
 
-from .minitree import PACKAGE, REAL, sdist_bytes, stream, tar_bytes
+from .minitree import PACKAGE, sdist_bytes, stream, tar_bytes
 
 NAMES = st.text(alphabet="abcdé./- ", min_size=1, max_size=120).filter(
     lambda name: ".." not in name and not name.startswith("/") and not name.endswith("/")
@@ -70,17 +70,19 @@ def test_a_long_name_is_read_in_every_format(kind: int) -> None:
     assert read(content).members[name.removeprefix("vllm-0.30.0/")] == b"x"
 
 
+@pytest.mark.network
 @pytest.mark.slow
-@pytest.mark.parametrize("path", sorted((REAL / "sd").glob("vllm-0.3*.tar.gz"))[-1:])
-def test_a_real_sdist_is_read_as_tarfile_reads_it(path: Path) -> None:
-    content = path.read_bytes()
-    version = path.name.removeprefix("vllm-").removesuffix(".tar.gz")
-    contents = read_archive(stream(content), path.name)
-    with tarfile.open(path) as archive:
-        names = {
-            member.name.removeprefix(f"vllm-{version}/") for member in archive if member.isfile()
-        }
-    assert set(contents.members) == {name for name in names if is_listed(name)}
+def test_a_real_sdist_is_read_as_tarfile_reads_it(real_sdist: Path) -> None:
+    with open(real_sdist, "rb") as file:
+        contents = read_archive(file, real_sdist.name)
+    found: dict[str, bytes | None] = {}
+    with tarfile.open(real_sdist) as archive:
+        for member in archive:
+            path = member.name.partition("/")[2]
+            data = archive.extractfile(member)
+            if data is not None and is_listed(path):
+                found[path] = data.read() if has_contents(path) else None
+    assert contents.members == found
     assert not contents.problems
 
 
@@ -170,3 +172,58 @@ def test_a_member_larger_than_any_source_file_is_left_out() -> None:
 
 def _package() -> list[tuple[str, bytes]]:
     return [(f"v/{name}", content) for name, content in PACKAGE.items()]
+
+
+def raw_member(name: str, kind: bytes, data: bytes, patch: dict[int, bytes] | None = None) -> bytes:
+    """One tar member with bytes of its header overwritten, and the checksum made right again."""
+    info = tarfile.TarInfo(name)
+    info.type = kind
+    info.size = len(data)
+    header = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    for place, value in (patch or {}).items():
+        header[place : place + len(value)] = value
+    header[148:156] = b"%06o\0 " % (sum(header[:148]) + sum(header[156:]) + 8 * 32)
+    return bytes(header) + data.ljust(-(-len(data) // 512) * 512, b"\0")
+
+
+@pytest.mark.parametrize("further", [0, 1, 3])
+def test_what_follows_an_old_sparse_file_is_read(further: int) -> None:
+    sparse = raw_member("v/vllm/s.py", b"S", b"", {482: bytes([further > 0]), 124: b"0" * 11})
+    for left in range(further - 1, -1, -1):
+        sparse += bytes(504) + bytes([left > 0]) + bytes(7)
+    rest = tar_bytes([*_package(), ("v/vllm/after.py", b"after")], mode="")
+    contents = read(sparse + rest)
+    assert contents.members["vllm/after.py"] == b"after"
+    assert [problem.reason for problem in contents.problems] == ["a sparse file"]
+
+
+def test_a_new_sparse_file_is_not_taken_for_its_packed_bytes() -> None:
+    info = tarfile.TarInfo("v/vllm/s.py")
+    info.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.name": "v/vllm/s.py"}
+    content = tar_bytes([*_package(), info])
+    contents = read(content)
+    assert "vllm/s.py" not in contents.members
+    assert [problem.reason for problem in contents.problems] == ["a sparse file"]
+
+
+def test_the_extended_header_of_solaris_is_read_as_that_of_pax() -> None:
+    name = b"v/vllm/real.py"
+    record = b"%d path=%s\n" % (len(name) + 9, name)
+    members = raw_member("x", b"X", record) + raw_member("v/vllm/short.py", b"0", b"x")
+    contents = read(members + tar_bytes(_package(), mode=""))
+    assert contents.members["vllm/real.py"] == b"x"
+    assert "vllm/short.py" not in contents.members
+
+
+def test_extended_headers_do_not_fill_the_memory() -> None:
+    headers = (
+        tarfile.TarInfo.create_pax_global_header({f"key{number}": "x" * 100_000})
+        for number in range(100)
+    )
+    content = b"".join(headers) + tar_bytes(_package(), mode="")
+    tracemalloc.start()
+    contents = read(content)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert contents.members["vllm/envs.py"] == PACKAGE["vllm/envs.py"]
+    assert peak < 4 << 20

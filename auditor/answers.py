@@ -1,0 +1,122 @@
+"""What one platform answers: every entry's row, and what stayed open on the way.
+
+An answer can be sent from one process to another, so that platforms are asked in parallel.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import sys
+from collections.abc import Mapping
+
+import msgspec
+
+from auditor import facts as f
+from auditor.coverage import Row
+from auditor.engine import GuardSite
+from auditor.evaluation.import_statements import Conventions, Program
+from auditor.imports import ImportRun
+from auditor.introspector import Introspector
+from auditor.platforms import Platform
+from auditor.program import Files, Probe
+from auditor.registry import Table
+from auditor.rulesdata import Capability
+from auditor.values import PythonError, Undecided
+
+#: Frames of Python that one audit may need: so many imports may be nested, some frames each.
+_FRAMES = 10_000
+
+
+class OpenCondition(msgspec.Struct, frozen=True):
+    """A condition that stayed open, and the architectures whose answer rests on it."""
+
+    path: str
+    line: int
+    text: str
+    reason: str
+    architectures: tuple[str, ...] = ()
+
+
+class PlatformAnswer(msgspec.Struct, frozen=True):
+    """The rows of one platform, what they rest on, and what was not decided.
+
+    ``read`` are the modules that were run; ``probes`` is what was asked of each file.
+    """
+
+    platform: str
+    rows: tuple[Row, ...]
+    read: tuple[str, ...]
+    probes: dict[str, tuple[Probe, ...]]
+    unparsed: dict[str, f.Unparsed]
+    conditions: tuple[OpenCondition, ...]
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What every platform is asked in the same way."""
+
+    files: Files
+    program: Program
+    conventions: Conventions
+    capability: Capability
+    guards: tuple[GuardSite, ...]
+    architectures: tuple[str, ...]
+    run_imports: bool
+
+
+def ask(asked: Asked, platform: Platform, table: Table) -> PlatformAnswer:
+    """Resolve the entries of ``table`` on one platform."""
+    # Imports inside each other, and expressions in them, need more frames than Python's default.
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
+    run = ImportRun(asked.program, platform, asked.conventions, eager=asked.run_imports)
+    if asked.run_imports:
+        _prelude(run, asked.capability)
+    introspector = Introspector(run, asked.files, asked.capability, asked.guards)
+    rows = tuple(
+        introspector.row(entry)
+        for entry in table.entries
+        if matches(entry.architecture, asked.architectures)
+    )
+    return PlatformAnswer(
+        platform=platform.name,
+        rows=rows,
+        read=tuple(sorted(run.paths_read)),
+        probes=asked.files.probes(),
+        unparsed=run.unparsed,
+        conditions=_conditions(run, introspector.open_rows),
+    )
+
+
+def matches(architecture: str, globs: tuple[str, ...]) -> bool:
+    """Whether an architecture is asked for; no glob asks for all."""
+    return not globs or any(fnmatch.fnmatchcase(architecture, glob) for glob in globs)
+
+
+def _prelude(run: ImportRun, capability: Capability) -> None:
+    """Import the registry first: whoever asks it for a class has imported it.
+
+    Where that fails, every entry is asked in the state in which it failed.
+    """
+    try:
+        run.load(capability.registry.rpartition(".")[0])
+    except (PythonError, RecursionError):
+        return
+
+
+def _conditions(run: ImportRun, rows: Mapping[str, Undecided]) -> tuple[OpenCondition, ...]:
+    """Every condition that stayed open, with the rows that it decides."""
+    found: dict[tuple[str, int, str], OpenCondition] = {}
+    everything: list[tuple[Undecided, tuple[str, ...]]]
+    everything = [(why, ()) for why in run.open_conditions.values()]
+    everything += [(why, (name,)) for name, why in rows.items()]
+    for why, architectures in everything:
+        path, line = (why.where.path, why.where.line) if why.where else ("", 0)
+        key = (path, line, why.text)
+        before = found.get(key)
+        found[key] = OpenCondition(
+            path,
+            line,
+            why.text,
+            before.reason if before else why.reason,
+            (*(before.architectures if before else ()), *architectures),
+        )
+    return tuple(found.values())

@@ -1,0 +1,210 @@
+"""Keeps whole answers, so that a second run over the same files computes nothing.
+
+An answer is kept with the content key of every file that was consulted for it. It counts as long
+as all of them are the same. A module that changed without changing what its top level says (a
+function's body, a comment) keeps the answer too, when neither its functions were run nor the lines
+that the evidence cites have changed: the facts are what the answer rests on.
+
+Everything here may be deleted, shared or damaged: an entry carries a digest, and one that is not
+intact is computed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from auditor import facts as f
+from auditor.coverage import Coverage, SourceInfo, Step
+from auditor.engine import guards_in
+from auditor.factcache import encode
+from auditor.program import Files, Probe
+from auditor.sources.cache import Cache, CacheConfig
+from auditor.sources.tree import Source, stamp
+
+_FOLDER = "answers"
+_KEPT = 64
+_DIGEST = 16
+
+
+class Consulted(msgspec.Struct, frozen=True, array_like=True):
+    """A file that an answer rests on.
+
+    Attributes:
+        key: the content key; empty when the file could not be read.
+        stamp: an identity that is had without reading it, or empty.
+        answers: what was asked of it, each with a digest of the answer.
+        cited: lines that the document cites, each with a digest of its text.
+    """
+
+    path: str
+    key: bytes
+    stamp: bytes
+    answers: tuple[tuple[Probe, bytes], ...]
+    cited: tuple[tuple[int, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """What an answer rests on: the modules that were run, and what was asked of each file."""
+
+    read: frozenset[str]
+    probes: Mapping[str, AbstractSet[Probe]]
+
+
+class _Entry(msgspec.Struct, frozen=True, array_like=True):
+    read: tuple[str, ...]
+    consulted: tuple[Consulted, ...]
+    coverage: Coverage
+
+
+@cache
+def tool_digest() -> bytes:
+    """A digest of the code and the rules that answers depend on."""
+    package = Path(__file__).parent
+    digest = hashlib.blake2b(digest_size=16)
+    folders = [package, package / "evaluation", package / "sources"]
+    rules = package / "rules" if (package / "rules").is_dir() else package.parent / "rules"
+    files = [path for folder in folders for path in folder.glob("*.py")]
+    for path in sorted([*files, *rules.rglob("*.toml")]):
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
+    return digest.digest()
+
+
+class Memo:
+    """Answers by what was asked, in one folder; without a folder it keeps nothing."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._cache = Cache(CacheConfig(folder))
+
+    def name(self, source: Source, request: object) -> str:
+        """The name of the entry for a request to a source with this list of files."""
+        digest = hashlib.blake2b(tool_digest(), digest_size=16)
+        problems = [(problem.path, problem.reason) for problem in source.problems]
+        digest.update(msgspec.msgpack.encode((source.version, problems, request)))
+        digest.update("\0".join(sorted(source.tree.files())).encode("utf-8", "surrogateescape"))
+        return f"{_FOLDER}/{digest.hexdigest()}"
+
+    def load(self, name: str, files: Files, source: Source) -> Coverage | None:
+        """The kept answer, if every file that it rests on still says the same."""
+        blob = self._cache.read(name)
+        entry = _opened(blob) if blob is not None else None
+        if entry is None or not all(_unchanged(item, files, source) for item in entry.consulted):
+            return None
+        digest = digest_of({path: files.key(path) for path in entry.read})
+        info = SourceInfo(source.label, source.version, digest)
+        return msgspec.structs.replace(entry.coverage, source=info)
+
+    def store(
+        self,
+        name: str,
+        coverage: Coverage,
+        files: Files,
+        source: Source,
+        grounds: Grounds,
+    ) -> None:
+        """Keep an answer with the files that it rests on."""
+        lines = _cited_lines(coverage)
+        consulted = tuple(
+            Consulted(
+                path,
+                files.key(path),
+                stamp(source.tree, path) or b"",
+                tuple(
+                    (probe, _answer(files, path, probe)) for probe in sorted(grounds.probes[path])
+                ),
+                tuple((n, _line_digest(files, path, n)) for n in sorted(lines.get(path, ()))),
+            )
+            for path in sorted(grounds.probes)
+        )
+        payload = msgspec.msgpack.encode(_Entry(tuple(sorted(grounds.read)), consulted, coverage))
+        self._cache.write(name, hashlib.blake2b(payload, digest_size=_DIGEST).digest() + payload)
+        self._prune()
+
+    def _prune(self) -> None:
+        """Keep the newest entries only."""
+        folder = self._cache.folder
+        if folder is None:
+            return
+        names = self._cache.names(_FOLDER)
+        if len(names) > _KEPT:
+            aged = sorted(names, key=lambda name: _modified(folder / _FOLDER / name))
+            for name in aged[: len(names) - _KEPT]:
+                (folder / _FOLDER / name).unlink(missing_ok=True)
+
+
+def digest_of(keys: Mapping[str, bytes]) -> str:
+    """The digest of a set of files: SHA-256 over their paths and content keys, in order."""
+    digest = hashlib.sha256()
+    for path in sorted(keys):
+        digest.update(f"{path}\0".encode())
+        digest.update(keys[path])
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _answer(files: Files, path: str, probe: Probe) -> bytes:
+    """A digest of what a file answers to a probe."""
+    kind, name, line, start, end = probe
+    match kind:
+        case "facts":
+            content = encode(files.facts(path))
+        case "function":
+            content = encode(files.function(path, f.Func(name, line, start, end, (), ())))
+        case "guards":
+            content = repr(guards_in(files.text(path), path, name)).encode()
+        case _:
+            content = files.key(path)
+    return hashlib.blake2b(content, digest_size=_DIGEST).digest()
+
+
+def _modified(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        # Another run has removed it already.
+        return 0.0
+
+
+def _opened(blob: bytes) -> _Entry | None:
+    digest, payload = blob[:_DIGEST], blob[_DIGEST:]
+    if hashlib.blake2b(payload, digest_size=_DIGEST).digest() != digest:
+        return None
+    try:
+        return msgspec.msgpack.decode(payload, type=_Entry)
+    except msgspec.DecodeError:
+        # Written by another version of the structures.
+        return None
+
+
+def _unchanged(item: Consulted, files: Files, source: Source) -> bool:
+    if item.stamp and stamp(source.tree, item.path) == item.stamp:
+        files.trust(item.path, item.key)
+        return True
+    if files.key(item.path) == item.key:
+        return True
+    return all(
+        _answer(files, item.path, probe) == answer for probe, answer in item.answers
+    ) and all(_line_digest(files, item.path, number) == text for number, text in item.cited)
+
+
+def _line_digest(files: Files, path: str, number: int) -> bytes:
+    return hashlib.blake2b(files.line(path, number).encode(), digest_size=8).digest()
+
+
+def _cited_lines(coverage: Coverage) -> dict[str, set[int]]:
+    """Lines whose text stands in the document."""
+    lines: dict[str, set[int]] = {}
+    for row in coverage.rows:
+        chain: tuple[Step, ...] = row.error.chain if row.error else ()
+        for step in (*row.evidence, *chain):
+            lines.setdefault(step.path, set()).add(step.line)
+    for item in coverage.undecided:
+        lines.setdefault(item.path, set()).add(item.line)
+    return lines

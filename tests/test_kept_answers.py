@@ -1,0 +1,264 @@
+"""No answer depends on the cache, on the order of entries, or on the number of processes."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from trees.minivllm import GUARD, INIT, WITH_METHOD, WITHOUT_METHOD, write
+
+from auditor import api, memo
+from auditor.answers import ask
+from auditor.api import Request, Resources, audit
+from auditor.coverage import to_json
+from auditor.factcache import FactCache
+from auditor.program import Files
+from auditor.registry import read_table
+from auditor.sources.open import open_source
+from auditor.sources.tree import Source
+
+NVIDIA, AMD = "vllm/models/draft/nvidia.py", "vllm/models/draft/amd.py"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A mini vLLM on the disk."""
+    dispatch = (
+        "from vllm.platforms import current_platform\n"
+        "if current_platform.is_rocm():\n    from .amd import Draft\n"
+        "else:\n    from .nvidia import Draft\n"
+    )
+    return write(tmp_path / "tree", {INIT: dispatch, NVIDIA: WITH_METHOD, AMD: WITHOUT_METHOD})
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The platforms that were really asked, in this process."""
+    asked: list[str] = []
+
+    def counted(*args: object) -> object:
+        asked.append(args[1].name)  # type: ignore[attr-defined]
+        return ask(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(api, "ask", counted)
+    return asked
+
+
+def opened(tree: Path) -> Source:
+    return open_source(str(tree), cwd=tree)
+
+
+def document(tree: Path, cache: Path | None = None, processes: int = 1) -> bytes:
+    return to_json(audit(opened(tree), Request(), Resources(cache, processes)))
+
+
+def test_two_processes_give_the_same_bytes_as_one(tree: Path) -> None:
+    assert document(tree, processes=2) == document(tree, processes=1)
+
+
+def test_a_kept_answer_has_the_same_bytes_and_runs_nothing(
+    tree: Path, tmp_path: Path, runs: list[str]
+) -> None:
+    first = document(tree, tmp_path / "cache")
+    assert runs
+    runs.clear()
+    assert document(tree, tmp_path / "cache") == first
+    assert runs == []
+
+
+def test_a_kept_answer_serves_the_same_tree_at_another_place(
+    tree: Path, tmp_path: Path, runs: list[str]
+) -> None:
+    first = document(tree, tmp_path / "cache")
+    tree.rename(tmp_path / "moved")
+    runs.clear()
+    assert document(tmp_path / "moved", tmp_path / "cache") == first
+    assert runs == []
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        (NVIDIA, "def get_top_tokens", "def get_bottom_tokens"),
+        (INIT, "is_rocm", "is_cuda"),
+        (GUARD, "get_top_tokens", "get_other_tokens"),
+    ],
+)
+def test_a_change_that_matters_is_seen(
+    tree: Path, tmp_path: Path, path: str, old: str, new: str
+) -> None:
+    before = document(tree, tmp_path / "cache")
+    text = (tree / path).read_text()
+    assert old in text
+    (tree / path).write_text(text.replace(old, new))
+    after = document(tree, tmp_path / "cache")
+    assert after == document(tree)
+    assert after != before
+
+
+def test_a_comment_keeps_the_rows_and_changes_the_digest(
+    tree: Path, tmp_path: Path, runs: list[str]
+) -> None:
+    before = document(tree, tmp_path / "cache")
+    with (tree / NVIDIA).open("a") as file:
+        file.write("\n# a comment\n")
+    runs.clear()
+    after = document(tree, tmp_path / "cache")
+    assert runs == []
+    assert after != before
+    assert after == document(tree)
+
+
+def test_a_comment_on_a_cited_line_is_seen(tree: Path, tmp_path: Path) -> None:
+    document(tree, tmp_path / "cache")
+    text = (tree / NVIDIA).read_text()
+    assert "class Draft(nn.Module):" in text
+    changed = text.replace("class Draft(nn.Module):", "class Draft(nn.Module):  # ours")
+    (tree / NVIDIA).write_text(changed)
+    assert document(tree, tmp_path / "cache") == document(tree)
+
+
+def test_a_function_that_was_run_and_changed_is_seen(tree: Path, tmp_path: Path) -> None:
+    dispatch = (
+        "from vllm.platforms import current_platform\n"
+        "def fast():\n    return current_platform.is_cuda()\n"
+        "if fast():\n    from .nvidia import Draft\nelse:\n    from .amd import Draft\n"
+    )
+    (tree / INIT).write_text(dispatch)
+    document(tree, tmp_path / "cache")
+    (tree / INIT).write_text(dispatch.replace("is_cuda", "is_rocm"))
+    assert document(tree, tmp_path / "cache") == document(tree)
+
+
+def test_a_new_file_that_hides_another_is_seen(tree: Path, tmp_path: Path) -> None:
+    document(tree, tmp_path / "cache")
+    package = tree / "vllm" / "models" / "draft" / "nvidia"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise ImportError('gone')\n")
+    after = document(tree, tmp_path / "cache")
+    assert b"gone" in after
+    assert after == document(tree)
+
+
+def _truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def _garble(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    for index in range(len(content) // 3, len(content), 7):
+        content[index] ^= 0x5A
+    path.write_bytes(content)
+
+
+def _empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("damage", [_truncate, _garble, _empty])
+def test_a_damaged_cache_changes_no_answer_and_is_made_anew(
+    tree: Path, tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    cache = tmp_path / "cache"
+    first = document(tree, cache)
+    damaged = [path for path in cache.rglob("*") if path.is_file()]
+    assert len(damaged) >= 2
+    for path in damaged:
+        damage(path)
+    assert document(tree, cache) == first
+    assert document(tree, cache) == first
+    keys = sqlite3.connect(cache / "facts.sqlite3").execute("SELECT count(*) FROM facts")
+    assert keys.fetchone()[0] > 0
+
+
+def test_an_entry_of_the_fact_cache_that_is_not_intact_is_parsed_again(
+    tree: Path, tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache"
+    first = document(tree, cache)
+    connection = sqlite3.connect(cache / "facts.sqlite3")
+    with connection:
+        connection.execute("UPDATE facts SET value = x'c0'")
+    connection.close()
+    for path in (cache / "answers").iterdir():
+        path.unlink()
+    assert document(tree, cache) == first
+
+
+def test_a_cache_that_cannot_be_made_changes_no_answer(tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    assert document(tree, tmp_path / "file" / "cache") == document(tree)
+
+
+def test_an_answer_of_another_tool_version_is_not_taken(
+    tree: Path, tmp_path: Path, runs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document(tree, tmp_path / "cache")
+    runs.clear()
+    monkeypatch.setattr(memo, "tool_digest", lambda: b"another")
+    document(tree, tmp_path / "cache")
+    assert runs
+
+
+def test_only_so_many_answers_are_kept(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memo, "_KEPT", 3)
+    source = opened(tree)
+    for number in range(6):
+        request = Request(env={"NUMBER": str(number)})
+        audit(source, request, Resources(tmp_path / "cache", 1))
+    assert len(list((tmp_path / "cache" / "answers").iterdir())) == 3
+
+
+def test_a_second_process_that_dies_changes_no_answer(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = document(tree, processes=1)
+    parent = os.getpid()
+
+    def dies_in_a_child(*args: object) -> object:
+        if os.getpid() != parent:
+            os._exit(9)
+        return ask(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(api, "ask", dies_in_a_child)
+    assert document(tree, processes=2) == expected
+
+
+def test_facts_are_the_same_from_the_cache_and_from_the_file(tree: Path, tmp_path: Path) -> None:
+    source = opened(tree)
+    fresh = Files(source.tree)
+    paths = sorted(path for path in source.tree.files() if path.endswith(".py"))
+    for _ in range(2):
+        cached = Files(source.tree, FactCache(tmp_path / "cache"))
+        cached.load(paths, None)
+        assert [cached.facts(path) for path in paths] == [fresh.facts(path) for path in paths]
+
+
+@pytest.mark.network
+def test_the_order_of_entries_decides_nothing_on_a_real_release(
+    release: Callable[[str], Source], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, request = release("0.32.0"), Request(platforms=("rocm", "xpu"))
+    expected = {
+        (row.architecture, row.platform): (row.verdict, row.module, row.owner, row.error)
+        for row in audit(source, request, Resources(None, 1)).rows
+    }
+
+    def shuffled(*args: object) -> object:
+        table = read_table(*args)  # type: ignore[arg-type]
+        entries = list(table.entries)
+        random.Random(20).shuffle(entries)
+        return type(table)(tuple(entries), table.unread)
+
+    monkeypatch.setattr(api, "read_table", shuffled)
+    found = {
+        (row.architecture, row.platform): (row.verdict, row.module, row.owner, row.error)
+        for row in audit(source, request, Resources(None, 1)).rows
+    }
+    assert found == expected

@@ -1,0 +1,112 @@
+"""The files under ``rules/``: each is read, each example is run, and none is skipped."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from trees.minivllm import INIT, coverage, row_of
+
+from auditor import rulesdata
+from auditor.errors import RuleError
+from auditor.platforms import platform_names
+from auditor.rulesdata import PlatformExample, PlatformRule, platforms, rules_folder
+
+FILES = sorted(path.relative_to(rules_folder()).as_posix() for path in rules_folder().rglob("*"))
+TOML = [name for name in FILES if name.endswith(".toml")]
+EXAMPLES = [(rule, example) for rule in platforms() for example in rule.examples]
+DISPATCH = """
+from vllm.platforms import current_platform
+import os, sys
+
+if {condition}:
+    from .nvidia import Draft
+else:
+    from .amd import Draft
+"""
+
+
+def _name(value: object) -> str:
+    if isinstance(value, PlatformRule):
+        return value.name
+    return value.condition if isinstance(value, PlatformExample) else str(value)
+
+
+@pytest.mark.parametrize(("rule", "example"), EXAMPLES, ids=_name)
+def test_the_example_comes_out_as_the_rule_says(
+    rule: PlatformRule, example: PlatformExample
+) -> None:
+    document = coverage({INIT: DISPATCH.format(condition=example.condition)})
+    row = row_of(document, rule.name)
+    found = {True: "true", False: "false", None: "undecided"}[row.hasattr]
+    assert found == example.is_
+
+
+def _examples_in(value: object) -> int:
+    """How many examples a file holds, found without the types that read it."""
+    if isinstance(value, list):
+        return sum(map(_examples_in, value))
+    if not isinstance(value, dict):
+        return 0
+    own = len(value.get("examples", ()))
+    return own + sum(_examples_in(inner) for key, inner in value.items() if key != "examples")
+
+
+def test_no_example_of_any_rule_file_is_skipped() -> None:
+    held = {name: _examples_in(tomllib.loads((rules_folder() / name).read_text())) for name in TOML}
+    run = {f"platforms/{rule.name}.toml": len(rule.examples) for rule in platforms()}
+    assert {name: count for name, count in held.items() if count} == run
+
+
+def test_every_platform_has_examples_of_each_outcome() -> None:
+    for rule in platforms():
+        assert {example.is_ for example in rule.examples} >= {"true", "false", "undecided"}
+
+
+def test_nothing_but_toml_is_in_the_folder_and_all_of_it_is_read() -> None:
+    kinds = {Path(name).suffix for name in FILES if (rules_folder() / name).is_file()}
+    known = {f"platforms/{name}.toml" for name in platform_names()}
+    assert kinds == {".toml"}
+    assert {name for name in TOML if name.startswith("platforms/")} == known
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("name = 'x'\n", "missing required field `summary`"),
+        ("name = 'x'\nsummary = 's'\nregistry = 'r'\ncolour = 'red'\n", "unknown field `colour`"),
+        ("name = 'x'\nsummary = 1\nregistry = 'r'\n", "Expected `str`, got `int`"),
+        ("name = \n", "not valid TOML"),
+    ],
+)
+def test_a_broken_rule_is_an_error_that_names_file_and_key(
+    text: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "rules" / "broken.toml"
+    path.parent.mkdir()
+    path.write_text(text)
+    monkeypatch.setattr(rulesdata, "rules_folder", lambda: tmp_path / "rules")
+    with pytest.raises(RuleError) as caught:
+        rulesdata.load(path, rulesdata.Capability)
+    assert says in caught.value.what
+    assert caught.value.where == "rules/broken.toml"
+
+
+def test_an_unknown_capability_is_an_error() -> None:
+    with pytest.raises(RuleError, match="no capability named 'get_nothing'"):
+        rulesdata.capability("get_nothing")
+
+
+def test_the_platforms_come_in_one_order_without_gaps() -> None:
+    assert [rule.order for rule in platforms()] == list(range(len(platforms())))
+    assert platform_names() == ("cuda", "rocm", "xpu", "cpu", "tpu", "oot")
+
+
+def test_the_rules_hold_no_answers() -> None:
+    """Conventions of the project may name its modules; what a class has is read off the tree."""
+    words = {"hasattr", "verdict", "architecture"}
+    for name in TOML:
+        text = (rules_folder() / name).read_text()
+        keys = {line.partition("=")[0].strip() for line in text.splitlines()}
+        assert not words & keys, name
