@@ -138,11 +138,11 @@ class Job:
         self._capability = capability(_DEFAULT_CAPABILITY)
         self.files = Files(source.tree, cache)
         self._paths = source.tree.files()
-        self._conventions = conventions()
+        self.conventions = conventions()
         modules = without_built(self._paths, in_force(vendored(), source.version), generated())
-        self._program = program_of(self.files, modules, self._conventions.roots)
+        self.program = program_of(self.files, modules, self.conventions.roots)
         self._environment = Environment(
-            self.files, self._paths, self._conventions, distributions(), vendored(), source.version
+            self.files, self._paths, self.conventions, distributions(), vendored(), source.version
         )
 
     def run(self, processes: int | None) -> tuple[Coverage, Grounds]:
@@ -170,7 +170,7 @@ class Job:
                 if matches(e.architecture, self._request.architectures)
             }
             registry = self._capability.registry.rpartition(".")[0]
-            prefetch(self.files, self._program.modules, {registry, *names}, processes)
+            prefetch(self.files, self.program.modules, {registry, *names}, processes)
         asked = self._asked()
         if len(tables) < 2 or not can_fork(processes):
             return [ask(asked, platform, table) for platform, table in tables]
@@ -187,8 +187,8 @@ class Job:
             guards = guard_sites(self.files, self._paths, rule.search, self._capability.name)
         return Asked(
             self.files,
-            self._program,
-            self._conventions,
+            self.program,
+            self.conventions,
             self._capability,
             guards,
             self._request.architectures,
@@ -221,7 +221,7 @@ class Job:
                 yield build(rule, self._request.assume, self._request.env, own, installed)
 
     def _table(self, platform: Platform) -> Table:
-        run = ImportRun(self._program, platform, self._conventions, eager=False)
+        run = ImportRun(self.program, platform, self.conventions, eager=False)
         package = target().registry.package
         return read_table(run, self.files, self._capability.registry, package)
 
@@ -256,7 +256,7 @@ class Job:
 
     def _has_flag(self, holder: str, name: str) -> bool:
         module, _, class_name = holder.rpartition(".")
-        located = self._program.modules.get(module)
+        located = self.program.modules.get(module)
         facts = self.files.facts(located[0]) if located else None
         if not isinstance(facts, f.ModuleFacts):
             return False
@@ -270,6 +270,9 @@ class Job:
     def _undecided(self, answers: list[PlatformAnswer]) -> Iterable[UndecidedItem]:
         for problem in self._source.problems:
             yield UndecidedItem("source", problem.path, 0, "", problem.reason)
+        build = self._environment.unread_build()
+        if build is not None:
+            yield UndecidedItem("file", "setup.py", build.line, "", build.reason)
         unparsed = {p: why for answer in answers for p, why in answer.unparsed.items()}
         for path, why in unparsed.items():
             yield UndecidedItem("file", path, why.line, "", why.reason)

@@ -158,6 +158,7 @@ def member_name(member: Value) -> str:
 
 def own_attribute(cls: ClassValue, name: str) -> Found | Open | None:
     """The attribute as ``cls`` itself has it: from its body, or set from outside."""
+    cls.finish()
     if name in cls.extra:
         value, where = cls.extra[name]
         return _presence(cls, value, where, "assigned from outside the class body")
@@ -169,6 +170,13 @@ def own_attribute(cls: ClassValue, name: str) -> Found | Open | None:
     if slots == name or (isinstance(slots, tuple | list | dict) and name in slots):
         return Found(cls, Place(cls.module.path, cls.facts.line), "a slot")
     return None
+
+
+def own_value(cls: ClassValue, name: str) -> Value:
+    """The value of an attribute that ``cls`` itself has, or UNBOUND."""
+    if name in cls.extra:
+        return cls.extra[name][0]
+    return body_namespace(cls).get(name, UNBOUND)
 
 
 def _presence(cls: ClassValue, value: Value, where: Place, how: str) -> Found | Open | None:

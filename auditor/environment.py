@@ -26,7 +26,7 @@ from auditor.imports import ImportRun
 from auditor.platforms import Installed, Platform
 from auditor.program import Files
 from auditor.rulesdata import DistributionRule, ModuleRule, PlatformRule, VendoredRule
-from auditor.values import Either, Instance, PythonError, Value
+from auditor.values import Either, Instance, ModuleValue, PythonError, Value
 
 _SETUP = "setup.py"
 _COMMENT = re.compile(r"(^|\s)#.*")
@@ -59,6 +59,7 @@ class Environment:
         self._has_requirements = any(path.startswith("requirements/") for path in paths)
         self._listed: dict[str, dict[str, str]] = {}
         self._versions: dict[str, dict[str, str]] = {}
+        self._failed: f.Unparsed | None = None
 
     def installed(self, rule: PlatformRule, rules: Iterable[PlatformRule]) -> Installed:
         """What the tree says of the platform of ``rule``; ``rules`` are all platforms."""
@@ -76,7 +77,7 @@ class Environment:
         }
         for name, fact in self._extensions(rule):
             present[name] = fact
-        return Installed(present, missing, self._versions.get(rule.name, {}))
+        return Installed(present, missing, self._versions.get(rule.name, {}), self.unread_build())
 
     def lines(self, path: str) -> tuple[str, ...]:
         """The lines of a requirement file without comments: the tree's, or the recorded ones."""
@@ -98,11 +99,17 @@ class Environment:
 
     def _modules(self, distributions: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """The modules that distributions provide, each with the line that lists it."""
-        for name, where in distributions.items():
-            rule = self._distributions.get(name)
+        # Those that bring many come first: a distribution for one module has the last word on it.
+        for name in sorted(distributions, key=lambda name: (-len(self._brings(name)), name)):
+            where = distributions[name]
             fact = where if " lists " in where else f"{where} lists {name}"
-            for module in rule.modules if rule else (name.replace("-", "_"),):
+            for module in self._brings(name):
                 yield module, fact
+
+    def _brings(self, distribution: str) -> tuple[str, ...]:
+        """The modules of a distribution."""
+        rule = self._distributions.get(distribution)
+        return rule.modules if rule else (distribution.replace("-", "_"),)
 
     def _requirements(self, rule: PlatformRule) -> dict[str, str]:
         """Distributions that a platform's file lists, with the place of each."""
@@ -140,6 +147,13 @@ class Environment:
             for module in (module for one in vendored for module in one.provides):
                 yield module, f"{_SETUP} installs {module} with {name} for {rule.target_device}"
 
+    def unread_build(self) -> f.Unparsed | None:
+        """Why ``setup.py`` does not say which extension modules are built, if it does not."""
+        if _SETUP not in self._paths:
+            return None
+        facts = self._files.facts(_SETUP)
+        return facts if isinstance(facts, f.Unparsed) else self._failed
+
     def built(self, rule: PlatformRule) -> tuple[str, ...]:
         """The extension modules that are built for a platform: by ``setup.py``, or as recorded."""
         if _SETUP not in self._paths:
@@ -161,9 +175,16 @@ class Environment:
         run = ImportRun(program, platform, conventions)
         try:
             module = run.load("setup")
+            if isinstance(module, ModuleValue) and "ext_modules" not in module.names:
+                return ()
             extensions, _ = run.get(module, "ext_modules", [])
-        except PythonError:
+        except PythonError as raised:
+            error = raised.error
+            reason = f"cannot be evaluated: {error.type}: {error.message}"
+            self._failed = f.Unparsed(reason, error.chain[0].line if error.chain else 0)
             return ()
+        if not isinstance(extensions, list | Either):
+            self._failed = f.Unparsed("its ext_modules is not a list that can be read", 0)
         return tuple(dict.fromkeys(_names(extensions)))
 
 

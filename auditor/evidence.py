@@ -112,6 +112,23 @@ class Evidence:
             found = _branch(body, guard)
             yield from self._not_reached(found, guard.where.path) if found else ()
 
+    def unbound(self, module: ModuleValue, name: str) -> Iterator[Step]:
+        """The conditions in a module by which a name that it could bind is not bound here."""
+        yield from self._around(module.facts.body, name, module.path)
+
+    def _around(self, body: Iterable[f.Stmt], name: str, path: str) -> Iterator[Step]:
+        for stmt in body:
+            if not isinstance(stmt, f.If) or not _may_bind(stmt, name):
+                continue
+            place = Place(path, stmt.line)
+            outcome = self._run.outcomes.get(place)
+            if outcome is None:
+                continue
+            yield from self._guards((Guard(place, stmt.text, outcome),))
+            yield from self._around(stmt.body if outcome else stmt.orelse, name, path)
+            if outcome:
+                yield from self._not_reached(stmt, path)
+
     def _not_reached(self, taken: f.If, path: str) -> Iterator[Step]:
         note = f"not reached on {self._run.platform.name}: a branch above is taken"
         match taken.orelse:
@@ -188,6 +205,21 @@ class Evidence:
                     if guard.text.startswith(_AFTER):
                         note = guard.text.removeprefix("except ")
                         yield self.step("fact", Place(holder.path, origin.line), note)
+
+
+def _may_bind(stmt: f.Stmt, name: str) -> bool:
+    """Whether a statement, or one in its branches, binds a name."""
+    match stmt:
+        case f.If(body=body, orelse=orelse):
+            return any(_may_bind(inner, name) for inner in (*body, *orelse))
+        case f.ImportFrom(names=names):
+            return any(bound == name for _, bound in names)
+        case f.Import(asname=bound) | f.Class(name=bound) | f.Func(name=bound):
+            return bound == name
+        case f.Assign(targets=targets):
+            return f.Name(name) in targets
+        case _:
+            return False
 
 
 def _branch(body: Iterable[f.Stmt], guard: Guard) -> f.If | None:

@@ -7,10 +7,12 @@ exactly where the platform's facts say so. Nothing of the tree is imported or ex
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from packaging.utils import canonicalize_name
 
 from auditor import facts as f
-from auditor.evaluation.frame import Frame
+from auditor.evaluation.frame import Frame, doubtful, join, opposite
 from auditor.evaluation.import_statements import Conventions, ImportStatements, Program
 from auditor.platforms import Existence, Platform
 from auditor.releases import release
@@ -57,10 +59,12 @@ class ImportRun(ImportStatements):
         self.eager = eager
         self.modules: dict[str, Value] = {}
         self.failed: dict[str, ModuleValue] = {}
+        self.outcomes: dict[Place, bool] = {}
         self.open_conditions: dict[tuple[Place, str], Undecided] = {}
         self.unparsed: dict[str, f.Unparsed] = {}
         self.paths_read: set[str] = set()
         self.known: dict[str, bool] = {}
+        self.class_makers: dict[tuple[str, int], bool] = {}
         self._looking_up: set[Deferred] = set()
         self._nested = 0
 
@@ -132,18 +136,45 @@ class ImportRun(ImportStatements):
         return Frame(ModuleValue("", "", False, f.ModuleFacts(())), {})
 
     def open_condition(self, why: Undecided, frame: Frame) -> None:
-        """Take note of a condition that stayed open."""
+        """Take note of a condition that stayed open; what more is said of it later counts too."""
         if why.where is not None:
-            self.open_conditions.setdefault((why.where, why.text), why)
+            known = self.open_conditions.setdefault((why.where, why.text), why)
+            if known is not why and why.reason.startswith(f"{known.reason}; "):
+                self.open_conditions[why.where, why.text] = why
 
     def import_module(self, name: str, frame: Frame, place: Place) -> Value:
         """Import ``name`` with its parents, and give the last module."""
         value = self.modules.get(name, UNBOUND)
         if value is UNBOUND:
             value = self._find_and_load(name, frame, place)
-        if isinstance(value, ModuleValue) and value.doubts:
-            self._inherit(value, frame, place)
+        elif isinstance(value, ModuleValue) and value.under:
+            value = self._imported_again(value, frame, place)
+        # A package that may have failed is imported once more where it did.
+        while name:
+            module = self.modules.get(name)
+            if isinstance(module, ModuleValue) and module.doubts:
+                self._inherit(module, frame, place)
+            name = name.rpartition(".")[0]
         return value
+
+    def _imported_again(self, module: ModuleValue, frame: Frame, place: Place) -> Value:
+        """A module that only some branches had imported is imported here as well.
+
+        It is run once more: what it took for granted held in those branches.
+        """
+        common = zip(module.under, self.open_guards, strict=False)
+        shared = tuple(a for a, b in takewhile(lambda pair: pair[0] == pair[1], common))
+        if shared == module.under or module.state == "running":
+            return module
+        elsewhere, module.under = module.under[-1], shared
+        self.modules.pop(module.name)
+        try:
+            return self._find_and_load(module.name, frame, place)
+        except PythonError as raised:
+            why = f"a branch has imported {module.name}"
+            frame.doubt(Doubt(raised.error, doubtful(opposite(elsewhere), why)))
+            self.modules[module.name] = module
+            return module
 
     @staticmethod
     def _inherit(module: ModuleValue, frame: Frame, place: Place) -> None:
@@ -187,6 +218,7 @@ class ImportRun(ImportStatements):
         if self._nested >= _MAX_NESTED:
             return self._nested_too_deeply(name, frame, place)
         module = ModuleValue(name, path, is_package, facts, importer=place)
+        module.under = self.open_guards
         self.modules[name] = module
         inner = Frame(module, module.names)
         self._nested += 1
@@ -195,7 +227,10 @@ class ImportRun(ImportStatements):
         except PythonError as raised:
             # Python takes a module that failed out of sys.modules again.
             self.modules.pop(name, None)
+            module.state = "failed"
             self.failed[path] = module
+            for doubt in inner.doubts:
+                frame.doubt(Doubt(doubt.error.seen_from(place), doubt.condition))
             raise PythonError(raised.error.seen_from(place, frame.guards)) from None
         finally:
             self._nested -= 1
@@ -232,10 +267,7 @@ class ImportRun(ImportStatements):
 
     def _import_foreign(self, name: str, frame: Frame, place: Place) -> Value:
         existence = self._existence(name)
-        root = name.partition(".")[0]
-        message = f"No module named {name if root in self.conventions.roots else root!r}"
-        if root in self.conventions.roots:
-            message = f"No module named {name!r}"
+        message = f"No module named {self._first_missing(name)!r}"
         if existence.exists is False:
             raise PythonError(self._not_found(message, name, place, existence.fact, frame.guards))
         value = Foreign(name)
@@ -246,6 +278,14 @@ class ImportRun(ImportStatements):
         else:
             self.modules[name] = value
         return value
+
+    def _first_missing(self, name: str) -> str:
+        """The module that the import of ``name`` misses first: parents are imported before it."""
+        parts = name.split(".")
+        if parts[0] in self.conventions.roots:
+            return name
+        prefixes = (".".join(parts[:end]) for end in range(1, len(parts)))
+        return next((one for one in prefixes if self._existence(one).exists is not True), name)
 
     def _existence(self, name: str) -> Existence:
         """Whether a module outside the tree exists, by the facts and by the branch followed."""
@@ -268,6 +308,18 @@ class ImportRun(ImportStatements):
         if name in self.program.modules or name in self.program.namespaces:
             return True
         return self._existence(name).exists
+
+    def is_loaded(self, name: str) -> bool | Undecided:
+        """Whether ``sys.modules`` has a module on the branch that is followed."""
+        module = self.loaded(name)
+        if isinstance(module, ModuleValue):
+            if module.under != self.open_guards[: len(module.under)]:
+                guard = module.under[-1]
+                return Undecided(f"a branch imports {name}", guard.where, guard.text)
+            for doubt in module.doubts:
+                why = f"importing {name} may raise {doubt.error.type}"
+                return Undecided(why, doubt.condition.where, doubt.condition.text)
+        return module is not UNBOUND
 
     def loaded(self, name: str) -> Value:
         """The entry of ``sys.modules``, or UNBOUND."""
@@ -302,12 +354,23 @@ class ImportRun(ImportStatements):
         if value is UNBOUND:
             return self._beyond_names(module, name, place, frame)
         if isinstance(value, Either) and any(v is UNBOUND for _, v in self.alive(value)):
-            guard = next(guard for guard, option in value.options if option is UNBOUND)
-            why = Undecided("a branch does not bind it", guard.where, str(guard))
-            frame.doubt(Doubt(self._no_attribute(module, name, place), why))
-            settled = [option for option in value.options if option[1] is not UNBOUND]
-            return settled[0][1] if len(settled) == 1 else Either(tuple(settled))
+            return self._perhaps_beyond(value, module, name, place, frame)
         return value
+
+    def _perhaps_beyond(
+        self, value: Either, module: ModuleValue, name: str, place: Place, frame: Frame
+    ) -> Value:
+        """A name that some branches leave to ``__getattr__``, or unbound."""
+        options = [option for option in self.alive(value) if option[1] is not UNBOUND]
+        guard = next(guard for guard, option in self.alive(value) if option is UNBOUND)
+        try:
+            options.append((guard, self._beyond_names(module, name, place, frame)))
+        except PythonError as raised:
+            why = Undecided("a branch does not bind it", guard.where, str(guard))
+            frame.doubt(Doubt(raised.error, why))
+            if not options:
+                raise
+        return join(options)
 
     def _beyond_names(self, module: ModuleValue, name: str, place: Place, frame: Frame) -> Value:
         if name == "__name__":
@@ -317,7 +380,9 @@ class ImportRun(ImportStatements):
         if name == "__path__" and module.is_package:
             return Opaque("__path__ of a package", place)
         hook = module.names.get("__getattr__", UNBOUND)
-        if isinstance(hook, Function) and not name.startswith("__"):
+        if isinstance(hook, Function) and (
+            name in ("__path__", "__all__") or not name.startswith("__")
+        ):
             return self._served(hook, module, name, place, frame)
         if hook is not UNBOUND and not isinstance(hook, Function):
             return Opaque(f"served by the __getattr__ of {module.name}", place)
@@ -358,7 +423,7 @@ class ImportRun(ImportStatements):
     def foreign_contains(self, item: Value, container: Value) -> bool | Undecided:
         """``item in sys.modules`` and ``name in os.environ``."""
         if container == Foreign("sys.modules") and isinstance(item, str):
-            return self.loaded(item) is not UNBOUND
+            return self.is_loaded(item)
         if (
             container == Foreign("os.environ")
             and isinstance(item, str)

@@ -51,6 +51,7 @@ class Absent:
     """The module loads, and does not provide the class: it has no such name."""
 
     error: Error
+    module: Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,9 @@ class Introspector:
                 return self._class_row(entry, cls, found, steps)
             case Unimportable(error=error):
                 return self._error_row(entry, "import", error, steps)
-            case Absent(error=error):
+            case Absent(error=error, module=module):
+                if isinstance(module, ModuleValue):
+                    steps.extend(self._evidence.unbound(module, entry.class_name))
                 return self._error_row(entry, "absent", error, steps)
             case Nothing():
                 return self._none_row(entry, steps)
@@ -113,7 +116,7 @@ class Introspector:
                 self._run.settle(value)
         except PythonError as raised:
             missing = raised.error.type == "AttributeError" and not trace
-            return Absent(raised.error) if missing else Unimportable(raised.error)
+            return Absent(raised.error, module) if missing else Unimportable(raised.error)
         open_doubts = list(doubts)
         if isinstance(module, ModuleValue):
             steps.extend(self._evidence.binding(module, entry.class_name))
@@ -189,13 +192,7 @@ class Introspector:
         if func is None:
             return False
         body = self._run.function_facts(Function(found.owner.module, func, ()))
-        if isinstance(body, f.Unparsed) or len(body.body) != 1:
-            return False
-        match body.body[0]:
-            case f.Raise(exc=f.Call(func=f.Name(id=name)) | f.Name(id=name)):
-                return name == "NotImplementedError"
-            case _:
-                return False
+        return isinstance(body, f.FunctionFacts) and _only_refuses(body.body)
 
     def _error_row(
         self, entry: Entry, verdict: VerdictName, error: Error, steps: list[Step]
@@ -242,3 +239,18 @@ class Introspector:
             reason=why.reason,
             evidence=tuple(steps),
         )
+
+
+def _only_refuses(body: tuple[f.Stmt, ...]) -> bool:
+    """Whether a body comes to ``raise NotImplementedError`` whatever happens."""
+    for stmt in body:
+        match stmt:
+            case f.Raise(exc=f.Call(func=f.Name(id=name)) | f.Name(id=name)):
+                return name == "NotImplementedError"
+            case f.Do() | f.Assign() | f.AugAssign() | f.Bind() | f.Delete() | f.Uses():
+                continue
+            case f.Import() | f.ImportFrom() | f.Func() | f.Class() | f.Global():
+                continue
+            case _:
+                return False
+    return False

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from auditor.errors import UsageError
+from auditor.errors import DraftauditError, UsageError
 from auditor.options import Options
 
 
@@ -39,6 +39,13 @@ def _print(text: str | bytes) -> None:
     except BrokenPipeError:
         # What is still buffered must not fail again at exit (Python docs, "Note on SIGPIPE").
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise DraftauditError(
+            f"the report cannot be written: {error.strerror}",
+            where="standard output",
+            next_step="Make room, or write to a file with -o.",
+        ) from error
 
 
 def encodable(text: str) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from auditor.errors import UsageError
+from auditor.facts import Unparsed
 from auditor.rulesdata import (
     ModuleRule,
     PlatformRule,
@@ -21,7 +22,7 @@ from auditor.rulesdata import (
     platforms,
     target,
 )
-from auditor.values import Undecided, Value
+from auditor.values import Place, Undecided, Value
 
 _WORDS: dict[str, Value] = {"true": True, "false": False, "none": None}
 
@@ -36,11 +37,15 @@ class Existence:
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """Modules that exist and modules that are missing, each with the line that says so."""
+    """Modules that exist and modules that are missing, each with the line that says so.
+
+    ``unread_build`` is why the file that says which extension modules are built cannot be read.
+    """
 
     present: Mapping[str, str]
     missing: Mapping[str, str]
     versions: Mapping[str, str]
+    unread_build: Unparsed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,7 @@ class Platform:
         present: modules that the tree says are installed, each with the line that says so.
         missing: modules that the tree says are not.
         versions: what the tree requires of the version of a distribution.
+        unread_build: why it is not known which extension modules are built.
         everything: every module outside the tree exists (for a build, which has its tools).
     """
 
@@ -74,6 +80,7 @@ class Platform:
     missing: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     everything: bool = False
+    unread_build: Unparsed | None = None
 
     def attribute(self, name: str) -> Value:
         """The value of ``current_platform.<name>``, or Undecided.
@@ -119,6 +126,13 @@ class Platform:
         if not all(part.isidentifier() for part in module.split(".")):
             return Existence(False, f"{module!r} is not the name of a module")
         reason = f"nothing says whether {root} is installed on {self.name}"
+        if root == target().package.name and self.unread_build is not None:
+            line = self.unread_build.line
+            fact = f"setup.py, which says whether {module} is built, {self.unread_build.reason}"
+            decides = f"{fact}; --with or --without {module} decides it"
+            return Existence(
+                Undecided(decides, Place("setup.py", line), key=f"installed:{module}"), fact
+            )
         if root == target().package.name:
             return Existence(
                 False, f"the tree has no {module}, and nothing builds it on {self.name}"
@@ -164,6 +178,7 @@ def build(
         present=installed.present if installed else {},
         missing=installed.missing if installed else {},
         versions=installed.versions if installed else {},
+        unread_build=installed.unread_build if installed else None,
     )
 
 

@@ -38,7 +38,9 @@ class Worker:
     def __init__(self, function: Callable[[Sequence[_Item]], list[bytes]]) -> None:
         context = multiprocessing.get_context("fork")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, function), daemon=True)
+        self._process = context.Process(
+            target=_serve, args=(theirs, self._pipe, function), daemon=True
+        )
         self._process.start()
         theirs.close()
         self._usable = True
@@ -62,17 +64,21 @@ class Worker:
         return results
 
     def close(self) -> None:
-        """End the child: an empty batch asks it to, since it holds both ends of the pipe."""
-        if not self.send(()):
-            self._process.kill()
-        self._pipe.close()
+        """End the child, whatever it is doing: it has nothing of its own to keep."""
+        self._process.kill()
         self._process.join()
+        self._pipe.close()
 
 
-def _serve(pipe: Connection, function: Callable[[Sequence[_Item]], list[bytes]]) -> None:
+def _serve(
+    pipe: Connection, parents: Connection, function: Callable[[Sequence[_Item]], list[bytes]]
+) -> None:
+    """Answer batches until the parent is gone: without its end here, that shows as an EOF."""
+    parents.close()
     while True:
-        batch = pipe.recv()
-        if not batch:
+        try:
+            batch = pipe.recv()
+        except EOFError:
             return
         pipe.send(function(batch))
 
@@ -84,7 +90,9 @@ class Beside:
         context = multiprocessing.get_context("fork")
         self._function = function
         self._pipe, theirs = context.Pipe(duplex=False)
-        self._process = context.Process(target=_send_result, args=(theirs, function), daemon=True)
+        self._process = context.Process(
+            target=_send_result, args=(theirs, self._pipe, function), daemon=True
+        )
         self._process.start()
         theirs.close()
 
@@ -99,5 +107,6 @@ class Beside:
             self._process.join()
 
 
-def _send_result(pipe: Connection, function: Callable[[], bytes]) -> None:
+def _send_result(pipe: Connection, parents: Connection, function: Callable[[], bytes]) -> None:
+    parents.close()
     pipe.send_bytes(function())

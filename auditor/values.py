@@ -9,7 +9,8 @@ truth of either gives :class:`Undecided`, which refuses to be used as a ``bool``
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -51,12 +52,16 @@ class Undecided(msgspec.Struct, frozen=True):
 
 
 class Opaque(msgspec.Struct, frozen=True, eq=False):
-    """An object that exists, and that nobody looked into; ``key`` as for :class:`Undecided`."""
+    """An object that exists, and that nobody looked into; ``key`` as for :class:`Undecided`.
+
+    ``truth`` is its truth where that alone is known (``unknown or True``).
+    """
 
     reason: str
     where: Place | None = None
     text: str = ""
     key: str = ""
+    truth: bool | None = None
 
 
 class Foreign(msgspec.Struct, frozen=True):
@@ -174,9 +179,10 @@ class ModuleValue:
     Attributes:
         names: its namespace.
         origins: for each name, the statement that bound it.
-        state: ``running`` while its body runs, then ``loaded``.
+        state: ``running`` while its body runs, then ``loaded`` or ``failed``.
         doubts: exceptions that loading it may raise, by a condition that stayed open.
         wild: a star import brought names that are not known.
+        under: branches of open conditions in which alone it was imported so far.
     """
 
     name: str
@@ -189,6 +195,7 @@ class ModuleValue:
     doubts: Doubts = field(default_factory=lambda: Doubts())
     wild: Opaque | None = None
     importer: Place | None = None
+    under: tuple[Guard, ...] = ()
 
     @property
     def package(self) -> str:
@@ -212,6 +219,13 @@ class ClassValue:
     namespace: dict[str, Value] | None = None
     extra: dict[str, tuple[Value, Place]] = field(default_factory=dict)
     mro: Any = None
+    unfinished: Callable[[], object] | None = None
+
+    def finish(self) -> None:
+        """Run what was put off until something looks into the class: its decorators."""
+        todo, self.unfinished = self.unfinished, None
+        if todo is not None:
+            todo()
 
     @property
     def dotted(self) -> str:
@@ -272,13 +286,17 @@ class Suppress:
 
 
 class Pending(msgspec.Struct, eq=False):
-    """A call of a function of the tree, run only when its result is asked for."""
+    """A call of a function of the tree, run only when its result is asked for.
+
+    ``step`` is the statement of the run that calls.
+    """
 
     function: Function
     args: tuple[Value, ...]
     keywords: tuple[tuple[str, Value], ...]
     where: Place
     text: str
+    step: int = 0
     result: Value = UNBOUND
 
 
@@ -324,23 +342,60 @@ class Error:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Doubt:
-    """An exception that may be raised, if an open condition comes out so."""
+    """An exception that may be raised, if an open condition comes out so.
+
+    ``unusual`` says that it is raised only where an environment variable is set.
+    """
 
     error: Error
     condition: Undecided
+    unusual: bool = False
+
+
+class Watch:
+    """The namespace as it was when each doubt came up, for the handler that would run then."""
+
+    __slots__ = ("_snapshot", "_states")
+
+    def __init__(self, snapshot: Callable[[], dict[str, Value]]) -> None:
+        self._snapshot = snapshot
+        self._states: dict[tuple[str, Undecided], dict[str, Value]] = {}
+
+    def note(self, key: tuple[str, Undecided]) -> None:
+        """A doubt has come up."""
+        self._states[key] = self._snapshot()
+
+    def state(self, doubt: Doubt) -> dict[str, Value]:
+        """The namespace when ``doubt`` came up."""
+        return self._states[doubt.error.type, doubt.condition]
 
 
 class Doubts:
     """Doubts in the order in which they came up, one for each exception type and condition."""
 
-    __slots__ = ("_by_key",)
+    __slots__ = ("_by_key", "_watches")
 
     def __init__(self) -> None:
         self._by_key: dict[tuple[str, Undecided], Doubt] = {}
+        self._watches: list[Watch] = []
 
     def add(self, doubt: Doubt) -> None:
         """Take note of a doubt, once."""
-        self._by_key.setdefault((doubt.error.type, doubt.condition), doubt)
+        key = (doubt.error.type, doubt.condition)
+        if key not in self._by_key:
+            self._by_key[key] = doubt
+            for watch in self._watches:
+                watch.note(key)
+
+    @contextmanager
+    def watched(self, snapshot: Callable[[], dict[str, Value]]) -> Iterator[Watch]:
+        """Keep, with each doubt that comes up, what ``snapshot`` gives at that moment."""
+        watch = Watch(snapshot)
+        self._watches.append(watch)
+        try:
+            yield watch
+        finally:
+            self._watches.remove(watch)
 
     def mark(self) -> int:
         """A position for :meth:`since`."""
@@ -349,6 +404,12 @@ class Doubts:
     def since(self, mark: int) -> list[Doubt]:
         """The doubts that came up after ``mark`` was taken."""
         return list(self._by_key.values())[mark:] if len(self._by_key) > mark else []
+
+    def call_unusual(self, doubts: list[Doubt]) -> None:
+        """Note that these arise only where an environment variable is set."""
+        for doubt in doubts:
+            key = (doubt.error.type, doubt.condition)
+            self._by_key[key] = replace(doubt, unusual=True)
 
     def drop(self, doubts: list[Doubt]) -> None:
         """Forget doubts that something has dealt with."""

@@ -219,3 +219,51 @@ def test_the_row_names_what_the_evidence_ends_in() -> None:
     assert {row.architecture for row in document.rows} == {ARCHITECTURE}
     assert row_of(document, "cuda").owner == f"{DOTTED}.nvidia.Draft"
     assert row_of(document, "rocm").owner is None
+
+
+UNBOUND = {
+    INIT: """
+        from typing import TYPE_CHECKING
+        from vllm.platforms import current_platform
+
+        if TYPE_CHECKING:
+            from .common import Draft
+        elif current_platform.device_type == "tpu":
+            pass
+        elif current_platform.is_rocm():
+            from .amd import Draft
+        else:
+            from .nvidia import Draft
+
+        if current_platform.is_cuda():
+            from .nvidia import Draft as Other
+        """
+}
+
+
+def test_a_name_that_is_missing_shows_the_branches_that_would_bind_it() -> None:
+    row = row_of(coverage(UNBOUND), "tpu")
+    not_reached = "not reached on tpu: a branch above is taken"
+    assert row.verdict == "absent"
+    assert _steps(row)[2:] == [
+        ("branch", INIT, "TYPE_CHECKING", "false on tpu: not taken"),
+        ("branch", INIT, 'current_platform.device_type == "tpu"', "true on tpu: taken"),
+        ("branch", INIT, "current_platform.is_rocm()", not_reached),
+        ("branch", INIT, "from .nvidia import Draft", f"the else branch, {not_reached}"),
+    ]
+
+
+def test_a_getattr_that_refuses_a_name_shows_the_raise() -> None:
+    tree = {INIT: "def __getattr__(name):\n    raise AttributeError(f'no {name} here')\n"}
+    row = row_of(coverage(tree), "cuda")
+    assert (row.verdict, row.error and row.error.message) == ("absent", "no Draft here")
+    assert _steps(row)[2:] == [
+        ("raise", INIT, "raise AttributeError(f'no {name} here')", "AttributeError: no Draft here")
+    ]
+
+
+def test_a_name_bound_to_none_shows_the_binding() -> None:
+    tree = {INIT: UNBOUND[INIT].replace("pass", "Draft = None")}
+    row = row_of(coverage(tree), "tpu")
+    assert row.evidence[-1].text == "Draft = None"
+    assert (row.verdict, row.hasattr, row.error) == ("absent", False, None)

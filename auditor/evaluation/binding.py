@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import partial
 
 from auditor import facts as f
-from auditor.classes import InconsistentOrder, linearise
+from auditor.classes import (
+    InconsistentOrder,
+    Open,
+    linearise,
+    member_name,
+    own_attribute,
+    own_value,
+)
 from auditor.evaluation.expressions import Expressions
-from auditor.evaluation.frame import Frame, is_plain, join
+from auditor.evaluation.frame import Frame, doubtful, is_plain, join
+from auditor.evaluation.names import no_attribute
+from auditor.evaluation.standins import base_error
+from auditor.evaluation.truth import IN_PLACE
 from auditor.values import (
     UNBOUND,
+    Builtin,
     ClassValue,
     Deferred,
     Doubt,
     Either,
+    Foreign,
     Function,
     Guard,
     ModuleValue,
     Opaque,
     Origin,
+    Pending,
+    Place,
     PythonError,
     Undecided,
     Value,
@@ -49,16 +64,23 @@ class Binding(Expressions):
     def _class(self, frame: Frame, stmt: f.Class) -> None:
         line = stmt.start
         decorators = tuple(self.evaluate(node, frame, line) for node in stmt.decorators)
-        bases = tuple(self._base(node, frame, stmt.line) for node in stmt.bases)
+        bases = tuple(self.evaluate(node, frame, stmt.line) for node in stmt.bases)
         for _, node in stmt.keywords:
             self.evaluate(node, frame, stmt.line)
         cls = ClassValue(frame.module, stmt.name, stmt, bases, decorators)
+        refused = base_error(stmt.name, bases)
+        # The metaclass is found before the body runs, and called after.
+        if refused.startswith("metaclass conflict"):
+            raise PythonError(builtin_error("TypeError", refused, frame.place(stmt.line)))
         if not stmt.plain:
             cls.namespace = {}
             scopes = (cls.namespace, *(frame.scopes if frame.is_call else ()))
             inner = Frame(frame.module, cls.namespace, scopes, frame.guards, depth=frame.depth)
             inner.doubts = frame.doubts
             self.block(inner, stmt.body)
+        if refused:
+            raise PythonError(builtin_error("TypeError", refused, frame.place(stmt.line)))
+        self._doubt_bases(cls, frame, stmt.line)
         if len(bases) > 1 and not any(isinstance(base, Deferred) for base in bases):
             self._check_order(cls, frame, stmt.line)
         self.bind(frame, stmt.name, self._decorated_class(cls, frame), stmt, stmt.line)
@@ -66,8 +88,34 @@ class Binding(Expressions):
     def _decorated_class(self, cls: ClassValue, frame: Frame) -> ClassValue:
         """The class after its decorators: those of the tree are run for what they set on it.
 
-        A decorator succeeds, as every call does: one that could not be followed keeps the class.
+        One that can only change the class is run when the class is first looked into; one that
+        may put another class in its place, at once. A decorator succeeds, as every call does: one
+        that could not be followed keeps the class.
         """
+        followed = [d for d in cls.decorators if isinstance(d, Function | Pending)]
+        if not followed:
+            return cls
+        if not any(self._makes_classes(decorator) for decorator in followed):
+            cls.unfinished = partial(self._run_decorators, cls, Frame(frame.module, {}))
+            return cls
+        return self._run_decorators(cls, frame)
+
+    def _makes_classes(self, decorator: Function | Pending) -> bool:
+        """Whether a decorator, or a function that it makes, defines a class."""
+        function = decorator.function if isinstance(decorator, Pending) else decorator
+        key = (function.module.path, function.facts.line)
+        if key not in self.class_makers:
+            facts = self.function_facts(function)
+            body = facts.body if isinstance(facts, f.FunctionFacts) else ()
+            inner = list(_definitions(body))
+            self.class_makers[key] = any(isinstance(stmt, f.Class) for stmt in inner) or any(
+                self._makes_classes(Function(function.module, stmt, ()))
+                for stmt in inner
+                if isinstance(stmt, f.Func)
+            )
+        return self.class_makers[key]
+
+    def _run_decorators(self, cls: ClassValue, frame: Frame) -> ClassValue:
         place, mark = frame.place(cls.facts.start), frame.doubts.mark()
         for decorator in reversed(cls.decorators):
             try:
@@ -77,34 +125,38 @@ class Binding(Expressions):
                     made = self.force(made, frame)
                     cls = made if isinstance(made, ClassValue) else cls
             except PythonError:
+                # The call counts as done; what it would have set is not known to be there.
                 continue
         frame.doubts.drop(frame.doubts.since(mark))
         return cls
 
-    def _base(self, node: f.Expr, frame: Frame, line: int) -> Value:
-        base = self.evaluate(node, frame, line)
-        if base is None or isinstance(base, ModuleValue):
-            message = (
-                "NoneType takes no arguments"
-                if base is None
-                else "module() takes at most 2 arguments (3 given)"
-            )
-            raise PythonError(builtin_error("TypeError", message, frame.place(line)))
-        return base
+    def _doubt_bases(self, cls: ClassValue, frame: Frame, line: int) -> None:
+        """A base that may be no class may be refused."""
+        for base in cls.bases:
+            options = base.options if isinstance(base, Either) else ()
+            for guard, value in options:
+                error = base_error(cls.facts.name, (value,))
+                if error:
+                    why = doubtful(guard, f"a base of {cls.dotted} is one of several values")
+                    raised = builtin_error("TypeError", error, frame.place(line))
+                    frame.doubt(Doubt(raised, why))
 
     def _check_order(self, cls: ClassValue, frame: Frame, line: int) -> None:
         """Python refuses a class whose bases cannot be put in one order."""
+        twice = next((base for i, base in enumerate(cls.bases) if base in cls.bases[:i]), None)
+        if isinstance(twice, ClassValue | Foreign | Builtin):
+            message = f"duplicate base class {member_name(twice).rpartition('.')[2]}"
+            raise PythonError(builtin_error("TypeError", message, frame.place(line)))
         try:
             linearise(cls)
         except InconsistentOrder as error:
-            if all(isinstance(candidate, ClassValue) for candidate in error.candidates):
-                raise PythonError(
-                    builtin_error("TypeError", str(error), frame.place(line))
-                ) from error
+            refused = builtin_error("TypeError", str(error), frame.place(line))
+            if all(isinstance(one, ClassValue | Builtin) for one in error.candidates):
+                raise PythonError(refused) from error
             why = Undecided(
                 "the order of bases depends on classes outside the tree", frame.place(line)
             )
-            frame.doubt(Doubt(builtin_error("TypeError", str(error), frame.place(line)), why))
+            frame.doubt(Doubt(refused, why))
             cls.mro = (cls, *cls.bases)
 
     def _assign(self, frame: Frame, stmt: f.Assign) -> None:
@@ -151,19 +203,35 @@ class Binding(Expressions):
         place = frame.place(line)
         match self.force(owner, frame):
             case ModuleValue() as module:
-                module.names[name] = self._maybe(frame, value, module.names.get(name, UNBOUND))
-                module.origins[name] = Origin(None, line, frame.guards)
+                self._set_in_module(module, name, value, frame, place)
             case ClassValue() as cls:
-                before = cls.extra[name][0] if name in cls.extra else UNBOUND
-                cls.extra[name] = (self._maybe(frame, value, before), place)
+                self._set_in_class(cls, name, value, frame, place)
             case Either(options=options):
                 for guard, option in options:
                     if isinstance(option, ClassValue):
-                        cls = option
-                        before = cls.extra[name][0] if name in cls.extra else UNBOUND
-                        cls.extra[name] = (Either(((guard, value), (guard, before))), place)
+                        other = Guard(guard.where, guard.text, None, not guard.negated)
+                        both = join(((guard, value), (other, own_value(option, name))))
+                        self._set_in_class(option, name, both, frame, place)
+            case value_of if is_plain(value_of):
+                # For its exception alone: no plain value takes a new attribute.
+                self._python(lambda a, b: setattr(a, b, None), value_of, name, frame, line)
             case _:
                 return
+
+    def _set_in_module(
+        self, module: ModuleValue, name: str, value: Value, frame: Frame, place: Place
+    ) -> None:
+        value = self._maybe(frame, value, module.names.get(name, UNBOUND))
+        if value is UNBOUND:
+            module.names.pop(name, None)
+        else:
+            module.names[name] = value
+            module.origins[name] = Origin(None, place.line, frame.guards)
+
+    def _set_in_class(
+        self, cls: ClassValue, name: str, value: Value, frame: Frame, place: Place
+    ) -> None:
+        cls.extra[name] = (self._maybe(frame, value, own_value(cls, name)), place)
 
     @staticmethod
     def _maybe(frame: Frame, value: Value, before: Value) -> Value:
@@ -176,18 +244,10 @@ class Binding(Expressions):
         return join(((guard, value), (other, before)))
 
     def _aug_assign(self, frame: Frame, stmt: f.AugAssign) -> None:
+        """``target op= value``; on a list it changes the list, which other names may share."""
         current = self.evaluate(stmt.target, frame, stmt.line)
         value = self.evaluate(stmt.value, frame, stmt.line)
-        if (
-            isinstance(current, list)
-            and stmt.op == "+"
-            and isinstance(self.force(value, frame), list | tuple)
-        ):
-            # ``+=`` on a list changes the list itself, which other names may share.
-            current.extend(self.force(value, frame))
-            result: Value = current
-        else:
-            result = self.binary(stmt.op, current, value, frame, stmt.line)
+        result = self.binary(stmt.op, current, value, frame, stmt.line, IN_PLACE)
         self.store(frame, stmt.target, result, stmt, stmt.line)
 
     def _bind_stmt(self, frame: Frame, stmt: f.Bind) -> None:
@@ -198,8 +258,7 @@ class Binding(Expressions):
         for target in stmt.targets:
             match target:
                 case f.Name(id=name):
-                    self.name(frame, name, stmt.line)
-                    frame.names.pop(name, None)
+                    self._delete_name(name, frame, stmt)
                 case f.Attr(value=node, attr=attr):
                     self._delete_attribute(self.evaluate(node, frame, stmt.line), attr, frame, stmt)
                 case f.Subscript(value=node, index=index):
@@ -208,15 +267,44 @@ class Binding(Expressions):
                     if isinstance(owner, dict) and is_plain(key):
                         self._python(dict.__delitem__, owner, key, frame, stmt.line)
 
+    def _delete_name(self, name: str, frame: Frame, stmt: f.Delete) -> None:
+        """``del name``, which looks in the scope that runs and in no other."""
+        self.name(frame, name, stmt.line)
+        names = frame.module.names if name in frame.shared else frame.names
+        if names.pop(name, UNBOUND) is UNBOUND and frame.module.wild is None:
+            message = f"name {name!r} is not defined"
+            raise PythonError(builtin_error("NameError", message, frame.place(stmt.line)))
+
     def _delete_attribute(self, owner: Value, attr: str, frame: Frame, stmt: f.Delete) -> None:
+        place = frame.place(stmt.line)
         if isinstance(owner, ModuleValue):
-            self.attribute(owner, attr, frame, stmt.line)
-            owner.names.pop(attr, None)
+            if attr not in owner.names and owner.wild is None:
+                message = f"'module' object has no attribute {attr!r}"
+                raise PythonError(builtin_error("AttributeError", message, place))
+            self._set_in_module(owner, attr, UNBOUND, frame, place)
         elif isinstance(owner, ClassValue):
-            owner.extra[attr] = (UNBOUND, frame.place(stmt.line))
+            error = no_attribute(owner, attr, place)
+            match own_attribute(owner, attr):
+                case None:
+                    raise PythonError(error)
+                case Open(why=why):
+                    frame.doubt(Doubt(error, why))
+            self._set_in_class(owner, attr, UNBOUND, frame, place)
+        elif is_plain(owner):
+            self._python(delattr, owner, attr, frame, stmt.line)  # for its exception alone
 
 
 def _unknown_names(target: f.Expr) -> tuple[str, ...]:
     return (
         tuple(use for use in target.uses if "." not in use) if isinstance(target, f.Unknown) else ()
     )
+
+
+def _definitions(body: Iterable[f.Stmt]) -> Iterator[f.Stmt]:
+    """The classes and functions that a body defines, at any depth of its branches."""
+    for stmt in body:
+        if isinstance(stmt, f.Class | f.Func):
+            yield stmt
+        else:
+            for block in ("body", "orelse", "final"):
+                yield from _definitions(getattr(stmt, block, ()))

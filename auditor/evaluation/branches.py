@@ -8,16 +8,31 @@ other branch had been taken, and whatever rests on it knows under which conditio
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from auditor import facts as f
 from auditor.evaluation.binding import Binding
-from auditor.evaluation.frame import SIGNALS, Frame, Jumping, Returning, guard_pair, join, same
+from auditor.evaluation.frame import (
+    SIGNALS,
+    Ends,
+    Frame,
+    Jumping,
+    Returning,
+    Snapshot,
+    Stop,
+    doubtful,
+    guard_pair,
+    joined,
+    opposite,
+    replace_names,
+)
 from auditor.values import (
-    UNBOUND,
     Doubt,
+    Error,
     Guard,
     Opaque,
+    Place,
     PythonError,
     Trace,
     Undecided,
@@ -26,9 +41,17 @@ from auditor.values import (
 
 _MAX_ITERATIONS = 4096
 
+#: Rounds followed after one that may have been the last.
+_MAX_OPEN_ROUNDS = 32
+
 
 class Branches(Binding):
-    """Runs branches, one or both."""
+    """Runs branches, one or both.
+
+    ``outcomes`` are the conditions of modules that were decided, by their place.
+    """
+
+    outcomes: dict[Place, bool]
 
     def condition(self, test: f.Expr, text: str, frame: Frame, line: int) -> bool | Undecided:
         """The truth of a condition, with its own text and place when it stays open."""
@@ -57,6 +80,8 @@ class Branches(Binding):
             return
         if frame.trace is not None:
             frame.trace.append(Trace("branch", place, f"{stmt.text} is {str(truth).lower()}"))
+        if not frame.is_call:
+            self.outcomes[place] = truth
         outer = frame.guards
         frame.guards = (*outer, Guard(place, stmt.text, truth))
         self.block(frame, stmt.body if truth else stmt.orelse)
@@ -69,7 +94,7 @@ class Branches(Binding):
     def usual_truth(self, test: f.Expr, frame: Frame, line: int) -> bool | None:
         """The truth of an open condition in a process that sets no environment variable."""
         self.bare_environment += 1
-        mark = frame.doubts.mark()
+        mark, names = frame.doubts.mark(), dict(frame.names)
         try:
             truth = self.truth(self.evaluate(test, frame, line), frame)
         except PythonError:
@@ -77,6 +102,7 @@ class Branches(Binding):
         finally:
             self.bare_environment -= 1
             frame.doubts.drop(frame.doubts.since(mark))
+            replace_names(frame.names, names)
         return truth if isinstance(truth, bool) else None
 
     def fork(
@@ -85,58 +111,83 @@ class Branches(Binding):
         """Follow every branch from the same state, and join what they bind.
 
         Raises:
-            PythonError, Returning, Jumping: when no branch runs through; the first one's.
+            PythonError, Returning, Jumping: when no branch runs through.
         """
-        outer, before, guards = frame.names, _copied(frame.names), frame.guards
-        ends: list[tuple[Guard, dict[str, Value]]] = []
-        stops: list[tuple[Guard, Exception]] = []
+        before, guards, start = Snapshot(frame.names), frame.guards, frame.doubts.mark()
+        ends = Ends()
+        stops: list[Stop] = []
         for guard, run in branches:
-            outer_state = _copied(before)
-            outer.clear()
-            outer.update(outer_state)
+            before.restore(frame.names)
             frame.guards = (*guards, guard)
-            mark, known = frame.doubts.mark(), self.known
-            self.known = {**known, guard.identity: not guard.negated}
+            mark = frame.doubts.mark()
             try:
-                run()
-                ends.append((guard, dict(outer)))
+                with self.branch(guard):
+                    run()
+                ends.append((guard, dict(frame.names)))
             except SIGNALS as stop:
-                stops.append((guard, stop))
+                stops.append(Stop(guard, stop, dict(frame.names)))
             finally:
-                frame.guards, self.known = guards, known
+                frame.guards = guards
                 if guard.usual is False:
-                    # What goes wrong only with a variable set is no doubt about a bare process.
-                    frame.doubts.drop(frame.doubts.since(mark))
-        outer.clear()
-        outer.update(_joined(ends) if ends else before)
-        self._settle(frame, why, bool(ends), stops)
+                    frame.doubts.call_unusual(frame.doubts.since(mark))
+        if ends:
+            before.adopt(frame.names, joined(ends))
+        try:
+            self._settle(frame, why, before, stops, goes_on=bool(ends))
+        finally:
+            if not frame.trying:
+                self.pass_over_unusual(frame, start)
+
+    def pass_over_unusual(self, frame: Frame, mark: int) -> None:
+        """What goes wrong only with a variable set is no doubt about a bare process.
+
+        It is noted with the condition. A handler around it would still deal with it, so this
+        is for when there is none any more.
+        """
+        for doubt in frame.doubts.since(mark):
+            if doubt.unusual:
+                why, shown = doubt.condition, f"{doubt.error.type}: {doubt.error.message}"
+                reason = f"{why.reason}; raises {shown} when the variable is set so"
+                self.open_condition(Undecided(reason, why.where, why.text), frame)
+                frame.doubts.drop([doubt])
 
     def _settle(
-        self, frame: Frame, why: Undecided, goes_on: bool, stops: list[tuple[Guard, Exception]]
+        self, frame: Frame, why: Undecided, before: Snapshot, stops: list[Stop], *, goes_on: bool
     ) -> None:
         """Keep what stopped branches leave behind; stop too when none goes on."""
-        returned = [(guard, stop.value) for guard, stop in stops if isinstance(stop, Returning)]
-        if not goes_on and returned:
-            for _, stop in stops:
-                if isinstance(stop, PythonError):
-                    frame.doubt(Doubt(stop.error, why))
-            raise Returning(join(returned))
-        if not goes_on:
-            first = stops[0][1]
-            others = {stop.error.type for _, stop in stops if isinstance(stop, PythonError)}
-            if isinstance(first, PythonError) and len(others) > 1:
-                for _, stop in stops[1:]:
-                    if isinstance(stop, PythonError):
-                        frame.doubt(Doubt(stop.error, why))
-            raise first
-        frame.returns.extend(returned)
-        for guard, stop in stops:
-            if isinstance(stop, PythonError) and guard.usual is not False:
-                frame.doubt(Doubt(stop.error, why))
-            elif isinstance(stop, PythonError):
-                error = f"{stop.error.type}: {stop.error.message}"
-                reason = f"{why.reason}; raises {error} when the variable is set so"
-                self.open_condition(Undecided(reason, why.where, why.text), frame)
+        last = None if goes_on else self._last(stops)
+        frame.returns.extend(
+            (stop.guard, stop.signal.value)
+            for stop in stops
+            if isinstance(stop.signal, Returning) and stop is not last
+        )
+        frame.jumps.extend(
+            stop for stop in stops if isinstance(stop.signal, Jumping) and stop is not last
+        )
+        for stop in stops:
+            if isinstance(stop.signal, PythonError) and stop is not last:
+                self._doubt_of(frame, why, stop, stop.signal.error)
+        if last is not None:
+            before.adopt(frame.names, last.names)
+            raise _with_other_messages(last.signal, [stop.signal for stop in stops])
+
+    @staticmethod
+    def _last(stops: list[Stop]) -> Stop:
+        """The stop that ends the block, where all branches stop: not an exception, if any."""
+        for kind in (Returning, Jumping):
+            found = [stop for stop in stops if isinstance(stop.signal, kind)]
+            if found:
+                return found[-1]
+        # Of exceptions, the first one of a process that sets no variable.
+        return next((stop for stop in stops if stop.guard.usual is not False), stops[0])
+
+    def _doubt_of(self, frame: Frame, why: Undecided, stop: Stop, error: Error) -> None:
+        """A branch that raises is a doubt, which comes up with the names it has bound by then."""
+        after = dict(frame.names)
+        replace_names(frame.names, stop.names)
+        condition = doubtful(stop.guard, why.reason)
+        frame.doubt(Doubt(error, condition, unusual=stop.guard.usual is False))
+        replace_names(frame.names, after)
 
     def _loop(self, frame: Frame, stmt: f.Loop) -> None:
         if stmt.target is not None:
@@ -155,15 +206,71 @@ class Branches(Binding):
         return self._maybe_loop(frame, stmt, why)
 
     def _for_each(self, frame: Frame, stmt: f.Loop, values: list[Value]) -> None:
+        outer, frame.jumps = frame.jumps, []
+        try:
+            self._rounds(frame, stmt, values)
+        finally:
+            frame.jumps = outer
+
+    def _rounds(self, frame: Frame, stmt: f.Loop, values: list[Value]) -> None:
+        """The rounds of a loop; after a ``break`` on an open branch, with and without the rest."""
         assert stmt.target is not None
-        for value in values:
+        for index, value in enumerate(values):
             self.store(frame, stmt.target, value, stmt, stmt.line)
-            try:
-                self.block(frame, stmt.body)
-            except Jumping as signal:
-                if signal.kind == "break":
-                    return
-        self.block(frame, stmt.orelse)
+            on, over = self._round(frame, stmt)
+            if on and over:
+                return self._perhaps_over(frame, stmt, on, over, values[index + 1 :])
+            replace_names(frame.names, joined(on or over))
+            if over:
+                return None
+        return self.block(frame, stmt.orelse)
+
+    def _round(self, frame: Frame, stmt: f.Loop) -> tuple[Ends, Ends]:
+        """Run the body once: namespaces with which the loop goes on, and those after a break."""
+        kind = "continue"
+        try:
+            self.block(frame, stmt.body)
+        except Jumping as signal:
+            kind = signal.kind
+        except (PythonError, Returning) as signal:
+            if not frame.jumps:
+                raise
+            self._stop_of_round(frame, signal)
+            kind = ""
+        jumps, frame.jumps = frame.jumps, []
+        always = Guard(frame.place(stmt.line), stmt.text, None)
+        guard = opposite(jumps[-1].guard) if jumps else always
+        ends = {"continue": Ends(), "break": Ends(), "": Ends()}
+        for jump in jumps:
+            assert isinstance(jump.signal, Jumping)
+            ends[jump.signal.kind].append((jump.guard, jump.names))
+        ends[kind].append((guard, dict(frame.names) if jumps else frame.names))
+        return ends["continue"], ends["break"]
+
+    def _stop_of_round(self, frame: Frame, signal: PythonError | Returning) -> None:
+        """A round that ends the block, where an open branch has left the round before."""
+        guard = opposite(frame.jumps[-1].guard)
+        if isinstance(signal, Returning):
+            frame.returns.append((guard, signal.value))
+        else:
+            why = Undecided("whether the round comes so far is not known")
+            self._doubt_of(frame, why, Stop(guard, signal, dict(frame.names)), signal.error)
+
+    def _perhaps_over(
+        self, frame: Frame, stmt: f.Loop, on: Ends, over: Ends, values: list[Value]
+    ) -> None:
+        guard = over[0][0]
+        why = Undecided("whether the loop is left is not known", guard.where, guard.text)
+        if len(values) > _MAX_OPEN_ROUNDS:
+            replace_names(frame.names, joined([*on, *over]))
+            return self._maybe_loop(frame, stmt, why)
+
+        def go_on() -> None:
+            replace_names(frame.names, joined(on))
+            self._rounds(frame, stmt, values)
+
+        leave = partial(replace_names, frame.names, joined(over))
+        return self.fork(frame, why, [(opposite(guard), go_on), (guard, leave)])
 
     def _maybe_loop(self, frame: Frame, stmt: f.Loop, why: Undecided) -> None:
         """A body that runs an unknown number of times: once and not at all are followed."""
@@ -173,19 +280,21 @@ class Branches(Binding):
         def once() -> None:
             if stmt.target is not None:
                 self.store(frame, stmt.target, Opaque("an item", place), stmt, stmt.line)
-            try:
-                self.block(frame, stmt.body)
-            except Jumping:
-                return
+            on, over = self._round(frame, stmt)
+            replace_names(frame.names, joined([*on, *over]))
 
-        self.fork(
-            frame,
-            why,
-            [
-                (Guard(place, stmt.text, None), once),
-                (Guard(place, stmt.text, None, negated=True), lambda: None),
-            ],
-        )
+        outer, frame.jumps = frame.jumps, []
+        try:
+            self.fork(
+                frame,
+                why,
+                [
+                    (Guard(place, stmt.text, None), once),
+                    (Guard(place, stmt.text, None, negated=True), lambda: None),
+                ],
+            )
+        finally:
+            frame.jumps = outer
         self.block(frame, stmt.orelse)
 
     def _switch(self, frame: Frame, stmt: f.Switch) -> None:
@@ -203,24 +312,18 @@ class Branches(Binding):
         self.fork(frame, why, branches)
 
 
-def _copied(names: dict[str, Value]) -> dict[str, Value]:
-    """A namespace for a branch: containers are copied, since a branch may change them."""
-    return {
-        name: type(value)(value) if isinstance(value, list | dict | set) else value
-        for name, value in names.items()
-    }
-
-
-def _joined(ends: list[tuple[Guard, dict[str, Value]]]) -> dict[str, Value]:
-    """The namespace after several branches: one value a name, or one by each condition."""
-    if len(ends) == 1:
-        return ends[0][1]
-    result: dict[str, Value] = {}
-    for name in dict.fromkeys(name for _, names in ends for name in names):
-        options = [(guard, names.get(name, UNBOUND)) for guard, names in ends]
-        first = options[0][1]
-        if all(same(first, value) for _, value in options[1:]):
-            result[name] = first
-        else:
-            result[name] = join(options)
-    return result
+def _with_other_messages(raised: Exception, signals: Sequence[Exception]) -> Exception:
+    """An exception whose message says that branches raise the same type with different ones."""
+    if not isinstance(raised, PythonError):
+        return raised
+    error = raised.error
+    others = [
+        signal.error.message
+        for signal in signals
+        if isinstance(signal, PythonError)
+        and signal.error.type == error.type
+        and signal.error.message != error.message
+    ]
+    if not others:
+        return raised
+    return PythonError(replace(error, message=f"{error.message} … or {others[0]}"))

@@ -10,7 +10,7 @@ import builtins
 from collections.abc import Callable
 
 from auditor import facts as f
-from auditor.evaluation.frame import Frame, is_plain, join
+from auditor.evaluation.frame import CONTAINERS, Frame, is_plain, join
 from auditor.evaluation.statements import Statements
 from auditor.values import (
     UNBOUND,
@@ -29,6 +29,7 @@ from auditor.values import (
     PythonError,
     Undecided,
     Value,
+    builtin_error,
 )
 
 _PURE = frozenset(
@@ -60,6 +61,10 @@ class BuiltinCalls(Statements):
         self, name: str, args: tuple[Value, ...], keywords: tuple[tuple[str, Value], ...],
         frame: Frame, line: int, text: str,
     ) -> Value:  # fmt: skip
+        if isinstance(cls := getattr(builtins, name, None), type) and issubclass(cls, Exception):
+            texts = [self.force(arg, frame) for arg in args]
+            message = str(texts[0]) if len(texts) == 1 and is_plain(texts) else "…" if texts else ""
+            return builtin_error(name, message, frame.place(line))
         if name in _PURE:
             values = [self.force(arg, frame) for arg in args]
             if name == "bool" and len(values) == 1:
@@ -270,16 +275,21 @@ class BuiltinCalls(Statements):
         frame: Frame,
         line: int,
     ) -> Value:
-        if name in ("extend", "update"):
-            values = [self.force(value, frame) for value in values]
-            if any(isinstance(value, Opaque) for value in values):
-                # What was added is not known, so what is in it is not known either.
-                self.open_condition(
-                    Undecided(f"entries added by .{name}() are not known", frame.place(line)), frame
-                )
-                return None
+        values = [self.force(value, frame) for value in values]
+        whole = name in ("extend", "update", "sort")
+        if whole and not all(isinstance(v, CONTAINERS) for v in (*values, *keywords.values())):
+            self._forget(owner, f"what .{name}() does to it is not known", frame, line)
+            return None
         function = getattr(owner, name)
         return self._python(lambda a, k: function(*a, **k), values, keywords, frame, line)
+
+    def _forget(self, owner: Value, reason: str, frame: Frame, line: int) -> None:
+        """What is in a container is not known any more, by whatever name it is read."""
+        self.open_condition(Undecided(reason, frame.place(line)), frame)
+        for names in (frame.names, frame.module.names):
+            for name, value in names.items():
+                if value is owner:
+                    names[name] = Opaque(reason, frame.place(line))
 
 
 SPECIAL: dict[str, Callable[[BuiltinCalls, f.Call, Frame, int], Value]] = {

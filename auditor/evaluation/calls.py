@@ -11,14 +11,16 @@ from msgspec import structs
 
 from auditor import facts as f
 from auditor.evaluation.builtin_calls import SPECIAL, BuiltinCalls
-from auditor.evaluation.frame import Frame, Returning, guard_pair, join
+from auditor.evaluation.frame import Frame, Returning, doubtful, guard_pair, join, opposite
 from auditor.releases import exact
 from auditor.values import (
     UNBOUND,
     Builtin,
     ClassValue,
     Closure,
+    Doubt,
     Either,
+    Error,
     Foreign,
     Function,
     Instance,
@@ -77,7 +79,7 @@ class Calls(BuiltinCalls):
             case PlatformMethod(name=name):
                 return self._platform_call(name, args, keywords, place, call.text)
             case Function():
-                return Pending(func, args, keywords, place, call.text)
+                return Pending(func, args, keywords, place, call.text, self.steps)
             case Closure(facts=facts) if len(args) == len(facts.params) and not keywords:
                 return self._closure(func, args, frame)
             case Foreign(name=name):
@@ -161,16 +163,23 @@ class Calls(BuiltinCalls):
         if name == "importlib.metadata.version" and isinstance(first, str):
             return self.installed_release(first, place)
         if name == "importlib.util.find_spec" and isinstance(first, str):
-            return self._find_spec(first, place, text)
+            return self._find_spec(first, frame, place, text)
         if name in ("os.getenv", "os.environ.get") and isinstance(first, str):
             default = next(
                 (v for k, v in keywords if k == "default"), args[1] if len(args) > 1 else None
             )
             return self._environment(first, default, place, text)
         if name == "sys.modules.get" and isinstance(first, str):
-            value = self.loaded(first)
-            return (args[1] if len(args) > 1 else None) if value is UNBOUND else value
+            return self._loaded_or(first, args[1] if len(args) > 1 else None, place)
         return Opaque(f"the result of {name}()", place, text)
+
+    def _loaded_or(self, name: str, default: Value, place: Place) -> Value:
+        """``sys.modules.get(name, default)``."""
+        there = self.is_loaded(name)
+        if isinstance(there, Undecided):
+            then, orelse = guard_pair(there.where or place, there.text, None, there.key)
+            return Either(((then, self.loaded(name)), (orelse, default)))
+        return self.loaded(name) if there else default
 
     def _package_version(self, text: Value, place: Place, source: str) -> Value:
         """``packaging.version.Version(text)``; compared by :mod:`auditor.releases`."""
@@ -186,7 +195,14 @@ class Calls(BuiltinCalls):
             name = f"{base}.{name[level:]}" if name[level:] else base
         return self.import_module(name, frame, place)
 
-    def _find_spec(self, name: str, place: Place, text: str) -> Value:
+    def _find_spec(self, name: str, frame: Frame, place: Place, text: str) -> Value:
+        parent = name.rpartition(".")[0]
+        if self.eager and parent and self.loaded(name) is UNBOUND:
+            package = self.import_module(parent, frame, place)
+            if isinstance(package, ModuleValue) and not package.is_package:
+                message = f"__path__ attribute not found on {parent!r} "
+                message += f"while trying to find {name!r}"
+                raise PythonError(builtin_error("ModuleNotFoundError", message, place))
         found = self.find(name, place)
         if isinstance(found, Undecided):
             found_it, missing = guard_pair(place, text, None, found.key)
@@ -219,18 +235,27 @@ class Calls(BuiltinCalls):
         return pending.result
 
     def _run_pending(self, call: Pending, frame: Frame) -> Value:
-        """Run the function for its value; an exception there leaves the value unknown.
+        """Run the function for its value.
 
-        The call itself succeeded when it was met, as every call does; only its value is computed
-        here, so an exception means that the value was not really followed.
+        Where the statement that calls asks for the value, an exception is raised, as in Python.
+        Later on the call counts as done, as every call does: an exception that it surely ends in
+        leaves a doubt and an unknown value, and one that it may end in leaves nothing.
         """
+        mark, at_once = frame.doubts.mark(), call.step == self.steps
         try:
-            return self.invoke(
+            value = self.invoke(
                 call.function, call.args, call.keywords, frame, call.where, call.text
             )
         except PythonError as raised:
-            why = f"calling it ends in {raised.error.type}: {raised.error.message}"
-            return Opaque(why, call.where, call.text)
+            if at_once:
+                raise
+            error = f"{raised.error.type}: {raised.error.message}"
+            why = Undecided(f"calling it ends in {error}", call.where, call.text)
+            frame.doubt(Doubt(raised.error, why))
+            return Opaque(why.reason, call.where, call.text)
+        if not at_once:
+            frame.doubts.drop(frame.doubts.since(mark))
+        return value
 
     def invoke(
         self, function: Function, args: tuple[Value, ...], keywords: tuple[tuple[str, Value], ...],
@@ -299,13 +324,24 @@ class Calls(BuiltinCalls):
             result: Value = None
         except Returning as signal:
             result = signal.value
+        except PythonError as raised:
+            if not inner.returns:
+                raise
+            return self._unless_raised(inner, raised.error)
         if not inner.returns:
             return result
-        last = inner.returns[-1][0]
-        rest = structs.replace(
-            last, negated=not last.negated, usual=None if last.usual is None else not last.usual
-        )
-        return join((*inner.returns, (rest, result)))
+        return join((*inner.returns, (opposite(inner.returns[-1][0]), result)))
+
+    @staticmethod
+    def _unless_raised(frame: Frame, error: Error) -> Value:
+        """What a call returns that has returned on an open branch, and raises on the other."""
+        raising = opposite(frame.returns[-1][0])
+        if frame.trace is None:
+            # Asked for its value alone, as in _run_pending.
+            value = Opaque(f"the call may end in {error.type}: {error.message}", raising.where)
+            return join((*frame.returns, (raising, value)))
+        frame.doubt(Doubt(error, doubtful(raising, "depends on an open condition")))
+        return join(frame.returns)
 
     def _arguments(
         self, function: Function, facts: f.FunctionFacts, args: tuple[Value, ...],

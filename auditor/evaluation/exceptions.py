@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import builtins
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 
 from auditor import facts as f
 from auditor.classes import linearise
 from auditor.evaluation.branches import Branches
-from auditor.evaluation.frame import SIGNALS, Frame, guard_pair, is_plain
+from auditor.evaluation.frame import (
+    SIGNALS,
+    Ends,
+    Frame,
+    Snapshot,
+    guard_pair,
+    is_plain,
+    joined,
+    replace_names,
+)
 from auditor.values import (
     Builtin,
     ClassValue,
@@ -29,6 +39,18 @@ from auditor.values import (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """An ``except`` clause, or ``contextlib.suppress``: what it takes, and what it then does.
+
+    ``types`` is evaluated only when something was raised; None takes everything.
+    """
+
+    types: Callable[[], Value] | None
+    run: Callable[[Error], None]
+    line: int
+
+
 class Exceptions(Branches):
     """Raises and handles exceptions."""
 
@@ -45,7 +67,7 @@ class Exceptions(Branches):
             )
         if isinstance(node, f.Call):
             cls = self.evaluate(node.func, frame, line)
-            message = self._message(node.args, frame, line)
+            message = self._message(node.args, frame, line, quoted=cls == Builtin("KeyError"))
         else:
             cls, message = self.evaluate(node, frame, line), ""
         cls = self.force(cls, frame)
@@ -65,12 +87,14 @@ class Exceptions(Branches):
             case _:
                 return Error("Exception", message, ("?", "Exception", "BaseException"), (place,))
 
-    def _message(self, args: tuple[f.Expr, ...], frame: Frame, line: int) -> str:
-        texts = []
-        for node in args[:1]:
-            value = self.force(self.evaluate(node, frame, line), frame)
-            texts.append(str(value) if is_plain(value) else getattr(value, "text", "") or "…")
-        return "".join(texts)
+    def _message(self, args: tuple[f.Expr, ...], frame: Frame, line: int, *, quoted: bool) -> str:
+        """The text of an exception with these arguments; ``quoted`` as ``KeyError`` shows it."""
+        values = [self.force(self.evaluate(node, frame, line), frame) for node in args]
+        if len(values) != 1:
+            return str(tuple(values)) if values and is_plain(values) else ""
+        if not is_plain(values[0]):
+            return getattr(values[0], "text", "") or "…"
+        return repr(values[0]) if quoted else str(values[0])
 
     def _assert(self, frame: Frame, stmt: f.Assert) -> None:
         truth = self.truth(self.evaluate(stmt.test, frame, stmt.line), frame)
@@ -78,21 +102,94 @@ class Exceptions(Branches):
             raise PythonError(builtin_error("AssertionError", "", frame.place(stmt.line)))
 
     def _try(self, frame: Frame, stmt: f.Try) -> None:
-        mark = frame.doubts.mark()
+        handlers = [
+            Handler(
+                None
+                if handler.types is None
+                else partial(self.evaluate, handler.types, frame, handler.line),
+                partial(self._run_handler, frame, handler),
+                handler.line,
+            )
+            for handler in stmt.handlers
+        ]
         guards = frame.guards
         try:
-            try:
-                self._watched(frame, stmt.body, bool(stmt.handlers))
-            except PythonError as raised:
-                frame.guards = guards
-                self._handle(frame, stmt.handlers, raised)
-            else:
-                self._after_body(frame, stmt, mark)
+            self._handled(frame, stmt, handlers, stmt.orelse)
         except SIGNALS:
             frame.guards = guards
             self.block(frame, stmt.final)
             raise
         self.block(frame, stmt.final)
+
+    def _handled(
+        self,
+        frame: Frame,
+        stmt: f.Try | f.With,
+        handlers: list[Handler],
+        orelse: tuple[f.Stmt, ...],
+    ) -> None:
+        """Run a body; then the handler of what it raises, and of what it may have raised."""
+        stop: Exception | None = None
+        mark, guards = frame.doubts.mark(), frame.guards
+        with frame.doubts.watched(lambda: Snapshot(frame.names).copy()) as watch:
+            try:
+                self._watched(frame, stmt.body, bool(handlers))
+            except SIGNALS as signal:
+                stop = signal
+        frame.guards = guards
+        end = partial(self._after_body, frame, handlers, orelse, stop)
+        caught = self._caught(frame, handlers, mark)
+        if not frame.trying:
+            self.pass_over_unusual(frame, mark)
+        if not caught:
+            return end()
+        doubt = caught[0][1][0]
+        goes_well, fails = self._doubt_guards(doubt, frame, stmt.line)
+        branches: list[tuple[Guard, Callable[[], None]]] = [(goes_well, end)]
+        for handler, doubts in caught:
+            states = [
+                (self._doubt_guards(one, frame, stmt.line)[1], watch.state(one)) for one in doubts
+            ]
+            branches.append((fails, partial(self._late, frame, states, handler, doubts[0].error)))
+        return self.fork(frame, doubt.condition, branches)
+
+    def _late(self, frame: Frame, states: Ends, handler: Handler, error: Error) -> None:
+        """Run a handler from where the exception would have been raised."""
+        replace_names(frame.names, joined(states))
+        handler.run(error)
+
+    def _caught(
+        self, frame: Frame, handlers: list[Handler], mark: int
+    ) -> list[tuple[Handler, list[Doubt]]]:
+        """For each handler, the doubts that it would deal with; they are none any more."""
+        caught: dict[int, list[Doubt]] = {}
+        for doubt in frame.doubts.since(mark):
+            index = self._taker(handlers, doubt.error, frame)
+            if index is not None:
+                caught.setdefault(index, []).append(doubt)
+        for doubts in caught.values():
+            frame.doubts.drop(doubts)
+        return [(handlers[index], doubts) for index, doubts in sorted(caught.items())]
+
+    @staticmethod
+    def _doubt_guards(doubt: Doubt, frame: Frame, line: int) -> tuple[Guard, Guard]:
+        """The guards of the branch that goes well, and of the one that raises."""
+        why = doubt.condition
+        return guard_pair(why.where or frame.place(line), why.text or why.reason, None, why.key)
+
+    def _after_body(
+        self,
+        frame: Frame,
+        handlers: list[Handler],
+        orelse: tuple[f.Stmt, ...],
+        stop: Exception | None,
+    ) -> None:
+        if stop is None:
+            self.block(frame, orelse)
+        elif isinstance(stop, PythonError):
+            self._handle(frame, handlers, stop)
+        else:
+            raise stop
 
     def _watched(self, frame: Frame, body: tuple[f.Stmt, ...], handled: bool = True) -> None:
         """Run a block whose exceptions decide how it goes on: nothing in it can be put off."""
@@ -102,30 +199,18 @@ class Exceptions(Branches):
         finally:
             frame.trying -= handled
 
-    def _handle(self, frame: Frame, handlers: tuple[f.Handler, ...], raised: PythonError) -> None:
+    def _handle(self, frame: Frame, handlers: list[Handler], raised: PythonError) -> None:
         """Run the first handler that takes the exception, or let it pass."""
         for index, handler in enumerate(handlers):
             takes = self._takes(handler, raised.error, frame)
             if takes is True:
-                return self._run_handler(frame, handler, raised.error)
+                return handler.run(raised.error)
             if isinstance(takes, Undecided):
-                rest = handlers[index + 1 :]
                 place = frame.place(handler.line)
-                text = f"except takes {raised.error.type}"
-                return self.fork(
-                    frame,
-                    takes,
-                    [
-                        (
-                            Guard(place, text, None),
-                            partial(self._run_handler, frame, handler, raised.error),
-                        ),
-                        (
-                            Guard(place, text, None, negated=True),
-                            partial(self._handle, frame, rest, raised),
-                        ),
-                    ],
-                )
+                then, orelse = guard_pair(place, f"except takes {raised.error.type}")
+                rest = partial(self._handle, frame, handlers[index + 1 :], raised)
+                run = partial(handler.run, raised.error)
+                return self.fork(frame, takes, [(then, run), (orelse, rest)])
         raise raised
 
     def _run_handler(self, frame: Frame, handler: f.Handler, error: Error) -> None:
@@ -144,43 +229,18 @@ class Exceptions(Branches):
             if handler.name:
                 frame.names.pop(handler.name, None)
 
-    def _after_body(self, frame: Frame, stmt: f.Try, mark: int) -> None:
-        """The body ran through; where it may have raised, follow the handler as well."""
-        caught = [
-            (d, h)
-            for d in frame.doubts.since(mark)
-            if (h := self._taker(stmt.handlers, d.error, frame)) is not None
-        ]
-        if not caught:
-            return self.block(frame, stmt.orelse)
-        doubt, handler = caught[0]
-        frame.doubts.drop([d for d, _ in caught])
-        place = doubt.condition.where or frame.place(stmt.line)
-        text = doubt.condition.text or doubt.condition.reason
-        goes_well, fails = guard_pair(place, text, None, doubt.condition.key)
-        self.fork(
-            frame,
-            doubt.condition,
-            [
-                (goes_well, lambda: self.block(frame, stmt.orelse)),
-                (fails, lambda: self._run_handler(frame, handler, doubt.error)),
-            ],
-        )
-        return None
-
-    def _taker(
-        self, handlers: tuple[f.Handler, ...], error: Error, frame: Frame
-    ) -> f.Handler | None:
-        for handler in handlers:
+    def _taker(self, handlers: list[Handler], error: Error, frame: Frame) -> int | None:
+        """The index of the first handler that takes the exception, or may take it."""
+        for index, handler in enumerate(handlers):
             if self._takes(handler, error, frame) is not False:
-                return handler
+                return index
         return None
 
-    def _takes(self, handler: f.Handler, error: Error, frame: Frame) -> bool | Undecided:
+    def _takes(self, handler: Handler, error: Error, frame: Frame) -> bool | Undecided:
         """Whether ``except`` takes the exception."""
         if handler.types is None:
             return True
-        types = self.force(self.evaluate(handler.types, frame, handler.line), frame)
+        types = self.force(handler.types(), frame)
         return self.is_instance(error, types, frame.place(handler.line), frame)
 
     def is_instance(
@@ -215,27 +275,8 @@ class Exceptions(Branches):
             self.bind(frame, name, Opaque("bound by with", frame.place(stmt.line)), stmt, stmt.line)
         if not suppressed:
             return self.block(frame, stmt.body)
-        return self._suppressing(frame, stmt, tuple(suppressed))
-
-    def _suppressing(self, frame: Frame, stmt: f.With, types: tuple[Value, ...]) -> None:
-        """``contextlib.suppress``: the rest of the body is skipped when it raises."""
-        mark, guards, place = frame.doubts.mark(), frame.guards, frame.place(stmt.line)
-        try:
-            self._watched(frame, stmt.body)
-        except PythonError as raised:
-            frame.guards = guards
-            takes = self.is_instance(raised.error, types, place, frame)
-            if takes is False:
-                raise
-            if isinstance(takes, Undecided):
-                frame.doubt(Doubt(raised.error, takes))
-        frame.doubts.drop(
-            [
-                doubt
-                for doubt in frame.doubts.since(mark)
-                if self.is_instance(doubt.error, types, place, frame) is not False
-            ]
-        )
+        handler = Handler(lambda: tuple(suppressed), lambda error: None, stmt.line)
+        return self._handled(frame, stmt, [handler], ())
 
 
 def exception_bases(cls: ClassValue) -> tuple[str, ...]:

@@ -7,24 +7,28 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 
 from auditor import facts as f
 from auditor.evaluation.frame import (
     CONSTANT_TYPES,
     CONTAINERS,
     Frame,
+    doubtful,
     guard_pair,
     is_plain,
     join,
+    opposite,
 )
 from auditor.evaluation.names import Names
+from auditor.evaluation.standins import stand_in
 from auditor.evaluation.truth import OPERATORS
 from auditor.values import (
     UNBOUND,
     ClassValue,
     Closure,
+    Doubt,
     Either,
     Foreign,
     Guard,
@@ -75,7 +79,11 @@ class Expressions(Names):
 
     def _walrus(self, node: f.Walrus, frame: Frame, line: int) -> Value:
         value = self.evaluate(node.value, frame, line)
-        frame.names[node.name] = value
+        bound, guard = value, frame.perhaps
+        if guard is not None:
+            before = frame.names.get(node.name, UNBOUND)
+            bound = join(((guard, value), (opposite(guard), before)))
+        frame.names[node.name] = bound
         return value
 
     def _unknown(self, node: f.Unknown, frame: Frame, line: int) -> Value:
@@ -127,18 +135,44 @@ class Expressions(Names):
         settles = expr.op == "or"
         open_ones: list[Undecided] = []
         value: Value = None
-        for node in expr.values:
-            value = self.evaluate(node, frame, line)
-            truth = self.truth(value, frame)
-            if isinstance(truth, Undecided):
-                open_ones.append(self._placed(truth, frame, line))
-            elif truth is settles:
-                # The truth is settled whatever the open ones are; the value only without them.
-                return value if not open_ones else settles
+        with ExitStack() as stack:
+            for node in expr.values:
+                value = self.evaluate(node, frame, line)
+                truth = self.truth(value, frame)
+                if isinstance(truth, Undecided):
+                    open_ones.append(self._placed(truth, frame, line))
+                    # The next one is evaluated only where this one does not settle it.
+                    stack.enter_context(self._perhaps(frame, open_ones[-1], not settles, line))
+                elif truth is settles:
+                    break
+            else:
+                truth = None
         if not open_ones:
             return value
         why = open_ones[0]
-        return Opaque(why.reason, why.where, why.text, why.key if len(open_ones) == 1 else "")
+        key = why.key if len(open_ones) == 1 else ""
+        if truth is settles:
+            # The truth is settled whatever the open ones are; the value is not.
+            return Opaque(why.reason, why.where, why.text, key, truth=settles)
+        return Opaque(why.reason, why.where, why.text, key)
+
+    @contextmanager
+    def _perhaps(self, frame: Frame, why: Undecided, outcome: bool, line: int) -> Iterator[None]:
+        """Evaluate what is evaluated only if an open condition comes out so.
+
+        An exception in it is a doubt, and what it binds is bound perhaps.
+        """
+        then, orelse = guard_pair(why.where or frame.place(line), why.text, None, why.key)
+        guard = then if outcome else orelse
+        outer = frame.perhaps
+        frame.perhaps = guard
+        try:
+            with self.branch(guard):
+                yield
+        except PythonError as raised:
+            frame.doubt(Doubt(raised.error, doubtful(guard, why.reason)))
+        finally:
+            frame.perhaps = outer
 
     def _not(self, truth: bool | Undecided, frame: Frame, line: int) -> Value:
         if isinstance(truth, Undecided):
@@ -154,32 +188,55 @@ class Expressions(Names):
         """A chain of comparisons: ``a < b < c`` stops at the first that is false."""
         still_open: Undecided | None = None
         left = self.evaluate(expr.left, frame, line)
-        for op, node in zip(expr.ops, expr.rights, strict=True):
-            right = self.evaluate(node, frame, line)
-            result = self.compare(op, left, right, frame, line)
-            if result is False:
-                return False
-            if isinstance(result, Undecided) and still_open is None:
-                still_open = self._placed(result, frame, line)
-            left = right
+        with ExitStack() as stack:
+            for op, node in zip(expr.ops, expr.rights, strict=True):
+                right = self.evaluate(node, frame, line)
+                result = self.compare(op, left, right, frame, line)
+                if result is False:
+                    return False
+                if isinstance(result, Undecided):
+                    why = self._placed(result, frame, line)
+                    still_open = still_open or why
+                    if len(expr.ops) > 1:
+                        stack.enter_context(self._perhaps(frame, why, True, line))
+                left = right
         if still_open is None:
             return True
         key = still_open.key if len(expr.ops) == 1 else ""
         return Opaque(still_open.reason, still_open.where, still_open.text, key)
 
-    def binary(self, op: str, left: Value, right: Value, frame: Frame, line: int) -> Value:
+    def binary(
+        self,
+        op: str,
+        left: Value,
+        right: Value,
+        frame: Frame,
+        line: int,
+        table: Mapping[str, Callable[[Value, Value], Value]] = OPERATORS,
+    ) -> Value:
         """``left op right`` of constants and containers; anything else is opaque."""
         left, right = self.force(left, frame), self.force(right, frame)
+        if isinstance(left, Either):
+            return self._each(
+                self.alive(left), frame, lambda v: self.binary(op, v, right, frame, line, table)
+            )
+        if isinstance(right, Either):
+            return self._each(
+                self.alive(right), frame, lambda v: self.binary(op, left, v, frame, line, table)
+            )
         usable = (*CONSTANT_TYPES, *CONTAINERS)
-        if op in OPERATORS and isinstance(left, usable) and isinstance(right, usable):
+        if op in table and isinstance(left, usable) and isinstance(right, usable):
             if op == "*" and any(
                 isinstance(v, int) and abs(v) > _MAX_REPEAT for v in (left, right)
             ):
                 return Opaque("a large product", frame.place(line))
-            return self._python(OPERATORS[op], left, right, frame, line)
+            return self._python(table[op], left, right, frame, line)
         for value in (left, right):
             if isinstance(value, Opaque):
                 return value
+        a, b = stand_in(left), stand_in(right)
+        if op in table and a is not UNBOUND and b is not UNBOUND:
+            self._python(table[op], a, b, frame, line)  # for its exception alone
         return Opaque(f"result of {op}", frame.place(line))
 
     def _display(self, node: f.Sequence, frame: Frame, line: int) -> Value:
@@ -192,17 +249,17 @@ class Expressions(Names):
 
     def _mapping(self, display: f.Mapping, frame: Frame, line: int) -> Value:
         result: dict[Value, Value] = {}
+        known = True
         for key, node in zip(display.keys, display.values, strict=True):
             if key is None:
                 inner = self.force(self.evaluate(node, frame, line), frame)
-                if not isinstance(inner, dict):
-                    return Opaque("a dict with unknown entries", frame.place(line))
-                result.update(inner)
+                known = known and isinstance(inner, dict)
+                result.update(inner if isinstance(inner, dict) else {})
             else:
                 at = self.evaluate(key, frame, line)
                 value = self.evaluate(node, frame, line)
                 self._python(result.__setitem__, at, value, frame, line)
-        return result
+        return result if known else Opaque("a dict with unknown entries", frame.place(line))
 
     def item(self, owner: Value, index: Value, frame: Frame, line: int) -> Value:
         """``owner[index]``."""
@@ -246,8 +303,14 @@ class Expressions(Names):
         branches = ((then, (node.body, True)), (orelse, (node.orelse, False)))
 
         def follow(branch: tuple[f.Expr, bool]) -> Value:
-            with self.knowing(frame, node.test, branch[1], line, then) as narrowed:
-                value = self.evaluate(branch[0], frame, line)
+            guard = then if branch[1] else orelse
+            outer, frame.perhaps = frame.perhaps, guard
+            try:
+                knowing = self.knowing(frame, node.test, branch[1], line, then)
+                with self.branch(guard), knowing as narrowed:
+                    value = self.evaluate(branch[0], frame, line)
+            finally:
+                frame.perhaps = outer
             for scope, name, before, during in narrowed:
                 if scope.get(name) is during:
                     scope[name] = before
@@ -311,13 +374,10 @@ class Expressions(Names):
         return kept
 
     def _fstring(self, node: f.FString, frame: Frame, line: int) -> Value:
-        texts: list[str] = []
-        for part in node.parts:
-            value = self.force(self.evaluate(part, frame, line), frame)
-            if not isinstance(value, CONSTANT_TYPES):
-                return Opaque("a string with an unknown part", frame.place(line))
-            texts.append(str(value))
-        return "".join(texts)
+        values = [self.force(self.evaluate(part, frame, line), frame) for part in node.parts]
+        if not all(is_plain(value) and not isinstance(value, set | frozenset) for value in values):
+            return Opaque("a string with an unknown part", frame.place(line))
+        return "".join(map(str, values))
 
 
 def _normal(text: str) -> str:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from msgspec import structs
+
 from auditor.values import (
+    UNBOUND,
     Builtin,
     ClassValue,
     Closure,
@@ -22,7 +25,9 @@ from auditor.values import (
     PlatformMethod,
     PlatformObject,
     PythonError,
+    Spec,
     Trace,
+    Undecided,
     Value,
 )
 
@@ -30,7 +35,7 @@ CONSTANT_TYPES = (bool, int, float, str, bytes, type(None))
 
 CONTAINERS = (tuple, list, set, frozenset, dict)
 
-IDENTITIES = (ModuleValue, ClassValue, Function, Builtin, PlatformObject, Closure)
+IDENTITIES = (ModuleValue, ClassValue, Function, Builtin, PlatformObject, Closure, Spec)
 
 _MAX_OPTIONS = 8
 
@@ -49,6 +54,8 @@ class Frame:
         shared: names declared ``global`` or ``nonlocal``.
         trace: steps taken, kept for calls that serve a name.
         handling: the exception that an ``except`` block handles.
+        jumps: ``break`` and ``continue`` on branches that stayed open, in the loop that runs.
+        perhaps: the open condition under which the operand that is evaluated is.
         trying: how many blocks around the statement would handle an exception.
     """
 
@@ -61,6 +68,8 @@ class Frame:
     shared: set[str] = field(default_factory=set)
     trace: list[Trace] | None = None
     handling: Error | None = None
+    jumps: list[Stop] = field(default_factory=list)
+    perhaps: Guard | None = None
     trying: int = 0
     is_call: bool = False
     depth: int = 0
@@ -124,6 +133,87 @@ def guard_pair(
     )
 
 
+def opposite(guard: Guard) -> Guard:
+    """The guard of the other branch."""
+    usual = None if guard.usual is None else not guard.usual
+    return structs.replace(guard, negated=not guard.negated, usual=usual)
+
+
+def doubtful(raising: Guard, reason: str) -> Undecided:
+    """The condition of a doubt that arises where ``raising`` is the case: that it is not."""
+    key = raising.identity if raising.negated else f"!{raising.identity}"
+    return Undecided(reason, raising.where, raising.text, key)
+
+
+#: Namespaces at the ends of branches, each with the branch's guard.
+Ends = list[tuple[Guard, dict[str, Value]]]
+
+
+def joined(ends: Ends) -> dict[str, Value]:
+    """The namespace after several branches: one value a name, or one by each condition."""
+    if len(ends) == 1:
+        return ends[0][1]
+    result: dict[str, Value] = {}
+    for name in dict.fromkeys(name for _, names in ends for name in names):
+        options = [(guard, names.get(name, UNBOUND)) for guard, names in ends]
+        first = options[0][1]
+        if all(same(first, value) for _, value in options[1:]):
+            result[name] = first
+        else:
+            result[name] = join(options)
+    return result
+
+
+def replace_names(names: dict[str, Value], state: dict[str, Value]) -> None:
+    """Make ``state`` what a namespace holds; the namespace stays the same object."""
+    if names is not state:
+        state = dict(state)
+        names.clear()
+        names.update(state)
+
+
+class Snapshot:
+    """A namespace before a branch.
+
+    Each branch gets copies of the containers, since it may change them; one that all branches
+    leave behind alike is the object it was, which other names and modules may share.
+    """
+
+    def __init__(self, names: dict[str, Value]) -> None:
+        self._names = dict(names)
+        self._originals: dict[int, tuple[Value, Value]] = {}
+
+    def copy(self) -> dict[str, Value]:
+        """The namespace with copies of the containers; names that share one share the copy."""
+        copies: dict[int, Value] = {}
+        for value in self._names.values():
+            if isinstance(value, list | dict | set):
+                copy = copies.setdefault(id(value), type(value)(value))
+                self._originals[id(copy)] = (copy, value)
+        return {name: copies.get(id(value), value) for name, value in self._names.items()}
+
+    def restore(self, names: dict[str, Value]) -> None:
+        """Set ``names`` back, with copies of the containers."""
+        replace_names(names, self.copy())
+
+    def adopt(self, names: dict[str, Value], after: dict[str, Value]) -> None:
+        """Set ``names`` to what branches left behind, in the containers that there were."""
+        for name, value in after.items():
+            if id(value) in self._originals:
+                after[name] = _refilled(self._originals[id(value)][1], value)
+        replace_names(names, after)
+
+
+def _refilled(container: Value, content: Value) -> Value:
+    if isinstance(container, list):
+        container[:] = content
+    else:
+        items = type(content)(content)
+        container.clear()
+        container.update(items)
+    return container
+
+
 class Returning(Exception):  # noqa: N818 - not an error
     """``return`` on its way to the call."""
 
@@ -138,6 +228,15 @@ class Jumping(Exception):  # noqa: N818 - not an error
     def __init__(self, kind: str) -> None:
         super().__init__()
         self.kind = kind
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A branch that did not run through: how it ended, and the namespace it had by then."""
+
+    guard: Guard
+    signal: Exception
+    names: dict[str, Value]
 
 
 #: How a branch can end other than by running through.

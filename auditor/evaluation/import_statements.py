@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from auditor import facts as f
 from auditor.evaluation.calls import Calls
-from auditor.evaluation.frame import Frame
+from auditor.evaluation.frame import CONSTANT_TYPES, Frame
 from auditor.values import (
     UNBOUND,
     Deferred,
-    Doubt,
     Error,
     Foreign,
     Guard,
@@ -59,7 +58,6 @@ class ImportStatements(Calls):
 
     program: Program
     conventions: Conventions
-    eager: bool
     modules: dict[str, Value]
 
     def bind_import(self, stmt: f.Import, frame: Frame) -> None:
@@ -72,22 +70,24 @@ class ImportStatements(Calls):
             self.bind(frame, stmt.asname or head, Deferred(target, None, place), stmt, stmt.line)
             return
         leaf = self.import_module(stmt.module, frame, place)
+        top = self._top(stmt.module, frame, place)
         if stmt.asname is None:
-            value = self.modules.get(head, Foreign(head))
+            value = top
         elif rest and isinstance(leaf, ModuleValue):
-            value = self._by_attributes(stmt.module, leaf, frame, stmt.line)
+            value = self._by_attributes(stmt.module, leaf, frame, place)
         else:
             value = leaf
         self.bind(frame, stmt.asname or head, value, stmt, stmt.line)
 
-    def _by_attributes(self, name: str, leaf: ModuleValue, frame: Frame, line: int) -> Value:
-        """``import a.b as x`` reads ``a.b`` by attribute, and else from ``sys.modules``."""
-        parts = name.split(".")
-        value = self.modules.get(parts[0], UNBOUND)
-        for index, part in enumerate(parts[1:], start=2):
+    def _by_attributes(self, name: str, leaf: ModuleValue, frame: Frame, place: Place) -> Value:
+        """``import a.b as x`` reads ``b`` of ``a`` as ``from a import b`` does."""
+        head, *parts = name.split(".")
+        value = self.modules.get(head, UNBOUND)
+        for part in parts:
             if not isinstance(value, ModuleValue):
                 return leaf
-            value = value.names.get(part, self.modules.get(".".join(parts[:index]), leaf))
+            value = self._present_or_loaded(value, head, part, frame, place)
+            head = f"{head}.{part}"
         return value
 
     def _must_exist(self, name: str, place: Place) -> None:
@@ -107,12 +107,34 @@ class ImportStatements(Calls):
             self._defer_from(name, stmt, frame, place)
             return
         module = self.import_module(name, frame, place)
+        if isinstance(module, ModuleValue):
+            self._import_listed(module, name, [attr for attr, _ in stmt.names], frame, place)
         for attr, bound in stmt.names:
             if attr == "*":
                 self._star(module, frame, stmt, place)
             else:
                 value = self._from(module, name, attr, frame, place)
                 self.bind(frame, bound, value, stmt, stmt.line)
+
+    def _import_listed(
+        self, module: ModuleValue, name: str, attrs: list[str], frame: Frame, place: Place
+    ) -> None:
+        """Import the submodules among the names of a ``from``, all before the first is bound.
+
+        A plain module is asked for its ``__path__``, and so its ``__getattr__`` runs.
+        """
+        if not module.is_package and "__getattr__" not in module.names:
+            return
+        trace, frame.trace = frame.trace, None
+        try:
+            if not module.is_package:
+                self._present(module, "__path__", frame, place)
+            elif len(attrs) > 1:
+                for attr in attrs:
+                    if self._present(module, attr, frame, place) is UNBOUND:
+                        self._submodule(f"{name}.{attr}", frame, place)
+        finally:
+            frame.trace = trace
 
     @staticmethod
     def _absolute(stmt: f.ImportFrom, module: ModuleValue, place: Place) -> str:
@@ -129,44 +151,66 @@ class ImportStatements(Calls):
         """One name of a ``from`` import: an attribute, else a submodule, else ``ImportError``."""
         if not isinstance(module, ModuleValue):
             return self.attribute(module, attr, frame, place.line)
+        if module.is_package and self._present(module, attr, frame, place) is UNBOUND:
+            submodule = self._submodule(f"{name}.{attr}", frame, place)
+            if submodule is not UNBOUND:
+                return submodule
+        return self._present_or_loaded(module, name, attr, frame, place)
+
+    def _present(self, module: ModuleValue, attr: str, frame: Frame, place: Place) -> Value:
+        """``module.attr`` as ``from`` looks it up, or UNBOUND where there is none."""
         mark = frame.doubts.mark()
         try:
             value = self.module_attribute(module, attr, place, frame)
         except PythonError as raised:
-            if raised.error.type != "AttributeError":
-                raise
-        else:
-            if frame.doubts.mark() > mark:
-                self._doubt_as_import(module, attr, frame, mark, place)
-            return value
-        full = f"{name}.{attr}"
-        if module.is_package:
-            submodule = self._submodule(full, frame, place)
-            if submodule is not UNBOUND:
-                return submodule
-        if full in self.modules:
-            return self.modules[full]
-        raise PythonError(self._cannot_import(module, attr, place))
+            if "AttributeError" in raised.error.bases:
+                return UNBOUND
+            raise
+        if frame.doubts.mark() > mark:
+            self._doubt_as_import(module, attr, frame, mark, place)
+        return value
+
+    def _present_or_loaded(
+        self, module: ModuleValue, name: str, attr: str, frame: Frame, place: Place
+    ) -> Value:
+        """An attribute of a module, else a submodule that is loading, else ``ImportError``."""
+        value = self._present(module, attr, frame, place)
+        if value is UNBOUND:
+            value = self.modules.get(f"{name}.{attr}", UNBOUND)
+        if value is UNBOUND:
+            raise PythonError(self._cannot_import(module, attr, place))
+        return value
 
     def _doubt_as_import(
         self, module: ModuleValue, attr: str, frame: Frame, mark: int, place: Place
     ) -> None:
-        """A name that only a branch binds is missing to ``from`` as an ``ImportError``."""
-        missing = self._no_attribute(module, attr, place)
+        """A name that may be missing as an attribute is missing to ``from`` as an ImportError."""
         for doubt in frame.doubts.since(mark):
-            if doubt.error.type == missing.type and doubt.error.message == missing.message:
+            if "AttributeError" in doubt.error.bases:
                 frame.doubts.drop([doubt])
-                frame.doubt(Doubt(self._cannot_import(module, attr, place), doubt.condition))
+                frame.doubt(replace(doubt, error=self._cannot_import(module, attr, place)))
 
     def _submodule(self, full: str, frame: Frame, place: Place) -> Value:
         mark = frame.doubts.mark()
         try:
-            return self.import_module(full, frame, place)
+            value = self.import_module(full, frame, place)
+            self._top(full, frame, place)
         except PythonError as raised:
-            frame.doubts.drop(frame.doubts.since(mark))
             if raised.error.searching == full:
+                frame.doubts.drop(frame.doubts.since(mark))
                 return UNBOUND
             raise
+        return value
+
+    def _top(self, name: str, frame: Frame, place: Place) -> Value:
+        """The first package of a dotted name, which importing it imports in the end.
+
+        That matters where the rest was loaded before, and the package failed since.
+        """
+        head = name.partition(".")[0]
+        if head in self.conventions.roots:
+            return self.import_module(head, frame, place)
+        return self.modules.get(head, Foreign(head))
 
     def _cannot_import(self, module: ModuleValue, attr: str, place: Place) -> Error:
         if module.state == "running":
@@ -187,7 +231,12 @@ class ImportStatements(Calls):
             known = module.name if isinstance(module, Foreign) else "an unknown module"
             frame.module.wild = Opaque(f"may come from {known} by a star import", place)
             return
-        exported = self.force(module.names.get("__all__", UNBOUND), frame)
+        trace, frame.trace = frame.trace, None
+        exported = self.force(self._present(module, "__all__", frame, place), frame)
+        frame.trace = trace
+        if isinstance(exported, CONSTANT_TYPES) and not isinstance(exported, str | bytes):
+            message = f"{type(exported).__name__!r} object is not iterable"
+            raise PythonError(builtin_error("TypeError", message, place))
         if isinstance(exported, list | tuple) and all(isinstance(name, str) for name in exported):
             for name in exported:
                 self.bind(frame, name, self._star_name(module, name, frame, place), stmt, stmt.line)
@@ -202,15 +251,9 @@ class ImportStatements(Calls):
 
     def _star_name(self, module: ModuleValue, name: str, frame: Frame, place: Place) -> Value:
         """A name of ``__all__``; a package's submodules are imported for it."""
-        try:
-            return self.module_attribute(module, name, place, frame)
-        except PythonError as raised:
-            if raised.error.type != "AttributeError" or not module.is_package:
-                raise
-            submodule = self._submodule(f"{module.name}.{name}", frame, place)
-            if submodule is UNBOUND:
-                raise
-            return submodule
+        if module.is_package and self._present(module, name, frame, place) is UNBOUND:
+            self._submodule(f"{module.name}.{name}", frame, place)
+        return self.module_attribute(module, name, place, frame)
 
     def _defer_from(self, name: str, stmt: f.ImportFrom, frame: Frame, place: Place) -> None:
         self._must_exist(name, place)
@@ -235,12 +278,12 @@ class ImportStatements(Calls):
             "ModuleNotFoundError", message, place, fact=fact, searching=name, guards=guards
         )
 
-    @staticmethod
-    def _no_attribute(module: ModuleValue, name: str, place: Place) -> Error:
+    def _no_attribute(self, module: ModuleValue, name: str, place: Place) -> Error:
         message = f"module {module.name!r} has no attribute {name!r}"
+        submodule = self.modules.get(f"{module.name}.{name}")
+        circular = "(most likely due to a circular import)"
         if module.state == "running":
-            message = (
-                f"partially initialized module {module.name!r} has no attribute {name!r} "
-                "(most likely due to a circular import)"
-            )
+            message = f"partially initialized {message} {circular}"
+        elif isinstance(submodule, ModuleValue) and submodule.state == "running":
+            message = f"cannot access submodule {name!r} of module {module.name!r} {circular}"
         return builtin_error("AttributeError", message, place)

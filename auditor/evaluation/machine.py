@@ -10,6 +10,7 @@ from auditor.evaluation.frame import Frame
 from auditor.platforms import Platform
 from auditor.values import (
     Function,
+    Guard,
     ModuleValue,
     Place,
     Undecided,
@@ -22,11 +23,23 @@ class Machine(ABC):
 
     platform: Platform
 
+    #: Whether every import is followed at once, as Python does.
+    eager: bool
+
+    #: How many statements have been run.
+    steps: int = 0
+
     #: Above zero while a condition is asked for as in a process that sets no variable.
     bare_environment: int = 0
 
+    #: The branches of open conditions that are being followed, in the whole process.
+    open_guards: tuple[Guard, ...] = ()
+
     #: Open conditions that are settled on the branch that is being followed.
     known: dict[str, bool]
+    #: Decorators by the place of their function, and whether they may put a class of their own
+    #: in place of what they decorate.
+    class_makers: dict[tuple[str, int], bool]
 
     @abstractmethod
     def module_attribute(self, module: ModuleValue, name: str, place: Place, frame: Frame) -> Value:
@@ -74,6 +87,10 @@ class Machine(ABC):
     @abstractmethod
     def find(self, name: str, place: Place) -> bool | Undecided:
         """Whether a module can be found, without importing it."""
+
+    @abstractmethod
+    def is_loaded(self, name: str) -> bool | Undecided:
+        """Whether ``sys.modules`` has a module on the branch that is followed."""
 
     @abstractmethod
     def loaded(self, name: str) -> Value:

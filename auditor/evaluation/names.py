@@ -6,8 +6,9 @@ import builtins
 from collections.abc import Callable, Iterable
 
 from auditor import facts as f
-from auditor.classes import Found, Missing, linearise, lookup
+from auditor.classes import Found, Missing, lookup
 from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, Frame, join
+from auditor.evaluation.standins import inherits_builtin, is_ordinary
 from auditor.evaluation.truth import Truth
 from auditor.values import (
     UNBOUND,
@@ -16,6 +17,7 @@ from auditor.values import (
     Deferred,
     Doubt,
     Either,
+    Error,
     Foreign,
     Function,
     Guard,
@@ -137,12 +139,11 @@ class Names(Truth):
                 if method is not None:
                     return method
                 value = (owner.namespace or {}).get(name, UNBOUND)
-                if isinstance(value, Either) or value is UNBOUND or not _is_ordinary(cls):
+                if isinstance(value, Either) or value is UNBOUND or not is_ordinary(cls):
                     return Opaque(f"attribute {name} of {cls.qualname}", place)
                 return value
-            case Missing() if not hasattr(type, name) and _is_ordinary(cls):
-                message = f"type object {cls.facts.name!r} has no attribute {name!r}"
-                raise PythonError(builtin_error("AttributeError", message, place))
+            case Missing() if is_ordinary(cls) and not inherits_builtin(cls, name):
+                raise PythonError(no_attribute(cls, name, place))
             case _:
                 return Opaque(f"attribute {name} of {cls.qualname}", place)
 
@@ -166,20 +167,19 @@ class Names(Truth):
                 results.append((guard, function(option)))
             except PythonError as error:
                 errors.append((guard, error))
-        if not results:
-            raise errors[0][1]
-        for guard, raised in errors:
+        failing = errors if results else errors[1:]
+        for guard, raised in failing:
             why = Undecided("one of several values", guard.where, str(guard))
             frame.doubt(Doubt(raised.error, why))
+        if not results:
+            raise errors[0][1]
         return join(results)
 
 
-def _is_ordinary(cls: ClassValue) -> bool:
-    """Whether no metaclass or decorator can give the class other attributes than its bodies do."""
-    return all(
-        isinstance(member, ClassValue) and not member.facts.keywords and not member.facts.decorators
-        for member in linearise(cls)
-    )
+def no_attribute(cls: ClassValue, name: str, place: Place) -> Error:
+    """The ``AttributeError`` of a class that lacks an attribute."""
+    message = f"type object {cls.facts.name!r} has no attribute {name!r}"
+    return builtin_error("AttributeError", message, place)
 
 
 def class_method(cls: ClassValue, owner: ClassValue, name: str) -> Function | None:

@@ -23,6 +23,7 @@ class Statements(Exceptions):
             Returning, Jumping: on the way to the call or loop that they end.
         """
         for stmt in body:
+            self.steps += 1
             _RUN[type(stmt)](self, frame, stmt)
 
     def _import(self, frame: Frame, stmt: f.Import) -> None:

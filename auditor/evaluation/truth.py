@@ -8,13 +8,16 @@ the condition where it has one, so that the branch being followed can settle it.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from auditor import releases
 from auditor.classes import Missing, lookup
 from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, IDENTITIES, Frame, is_plain
 from auditor.evaluation.machine import Machine
+from auditor.evaluation.standins import stand_in
 from auditor.values import (
+    UNBOUND,
     ClassValue,
     Either,
     Error,
@@ -41,6 +44,12 @@ OPERATORS: dict[str, Callable[[Value, Value], Value]] = {
     "//": operator.floordiv, "|": operator.or_, "&": operator.and_, "^": operator.xor,
 }  # fmt: skip
 
+#: ``left op= right``: a list, set or dict changes itself, which other names may share.
+IN_PLACE: dict[str, Callable[[Value, Value], Value]] = {
+    "+": operator.iadd, "-": operator.isub, "*": operator.imul, "%": operator.imod,
+    "//": operator.ifloordiv, "|": operator.ior, "&": operator.iand, "^": operator.ixor,
+}  # fmt: skip
+
 
 class Truth(Machine):
     """Decides conditions."""
@@ -53,6 +62,17 @@ class Truth(Machine):
         if self.known:
             options = tuple(o for o in options if self._possible(o[0])) or options
         return options
+
+    @contextmanager
+    def branch(self, guard: Guard) -> Iterator[None]:
+        """Follow one branch of an open condition."""
+        known, guards = self.known, self.open_guards
+        self.known = {**known, guard.identity: not guard.negated}
+        self.open_guards = (*guards, guard)
+        try:
+            yield
+        finally:
+            self.known, self.open_guards = known, guards
 
     def _possible(self, guard: Guard) -> bool:
         settled = self.known.get(guard.identity)
@@ -71,6 +91,8 @@ class Truth(Machine):
         match value:
             case Undecided():
                 return value
+            case Opaque(truth=bool() as settled):
+                return settled
             case Opaque(reason=reason, where=where, text=text, key=key):
                 known = self.settled(key)
                 return Undecided(reason, where, text, key) if known is None else known
@@ -182,8 +204,16 @@ class Truth(Machine):
             return releases.compare(op, left, right)
         if is_plain(left) and is_plain(right):
             return bool(self._python(OPERATORS[op], left, right, frame, line))
-        if op in ("==", "!=") and isinstance(left, IDENTITIES) and isinstance(right, IDENTITIES):
-            return (left == right) is (op == "==")
+        if op not in ("==", "!="):
+            a, b = stand_in(left), stand_in(right)
+            if a is not UNBOUND and b is not UNBOUND:
+                self._python(OPERATORS[op], a, b, frame, line)  # for its exception alone
+        else:
+            kinds = [isinstance(v, IDENTITIES) for v in (left, right)]
+            if all(kinds):
+                return (left == right) is (op == "==")
+            if any(kinds) and (is_plain(left) or is_plain(right)):
+                return op == "!="
         return Undecided(f"comparison of a {type(left).__name__} and a {type(right).__name__}")
 
     def _version(
@@ -201,6 +231,8 @@ class Truth(Machine):
         for value in (item, container):
             if isinstance(value, Opaque):
                 return Undecided(value.reason, value.where, value.text)
+        if isinstance(container, dict | set | frozenset):
+            self._python(lambda a, _: hash(a), stand_in(item), None, frame, line)
         if is_plain(item) and is_plain(container):
             return bool(self._python(lambda a, b: a in b, item, container, frame, line))
         hashed = isinstance(container, dict | set | frozenset)
@@ -229,7 +261,7 @@ class Truth(Machine):
         """Let Python compute on constants, and turn its exception into one of the run."""
         try:
             return function(left, right)
-        except (TypeError, ValueError, LookupError, ArithmeticError) as error:
+        except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError) as error:
             raise PythonError(self.raised(error, frame.place(line))) from error
 
     @staticmethod

@@ -122,4 +122,5 @@ def _support(row: Row) -> Iterator[str]:
             yield f"the engine would raise: {step.note or step.text}  ({_place(step)})"
     if row.error is not None:
         by = ", by this chain:" if row.error.chain else ""
-        yield f"loading it fails with {view.error_sentence(row.error)}{by}"
+        sentence = view.error_sentence(row.error)
+        yield f"loading it fails with {sentence.rstrip('.') if by else sentence}{by}"

@@ -63,7 +63,10 @@ def matrix(platforms: Sequence[str], entries: Sequence[Entry], width: int) -> Re
     taken = _name_width(entries) + sum(_GAP + w for w in _cell_widths(platforms, entries))
     columns = list(zip(*(line for entry in entries for line in entry.lines()), strict=True))
     whole = sum(max(map(len, column)) + _GAP for column in columns)
-    words = [max(len(word) for text in column for word in text.split()) for column in columns]
+    words = [
+        max((len(word) for text in column for word in text.split()), default=0)
+        for column in columns
+    ]
     if width - taken >= max(sum(words) + 2 * _GAP, min(whole, _ROOM_BESIDE)):
         return _beside(platforms, entries, words)
     return Group(*_below(platforms, entries, width))

@@ -44,7 +44,7 @@ def _bearing(items: Sequence[UndecidedItem]) -> str:
     if any(item.kind != "condition" for item in items):
         return ""
     count = sum(bool(item.architectures) for item in items)
-    return f", {count} of them with a cell that rests on it" if count else ", no cell rests on them"
+    return f", cells rest on {count} of them" if count else ", no cell rests on them"
 
 
 def _finding(finding: Finding) -> str:

@@ -101,7 +101,7 @@ def resolves_to(row: Row) -> str:
     if row.verdict == "?" and row.reason:
         return f"undecided: {row.reason}"
     if row.module is None:
-        return NOTHING
+        return row.reason or NOTHING
     return f"{shortened(row.module)}.{row.class_}" if row.class_ else shortened(row.module)
 
 

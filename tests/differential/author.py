@@ -6,7 +6,7 @@ so that most of what it reads exists; now and then it reads any name, which may 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -157,7 +157,8 @@ class Author:
         form = self.pick(('{0}.device_type == "cuda"', '{0}.device_type in ("cuda", "rocm")',
                           '{0}.device_type in ("cudart")', '"cu" in {0}.device_type',
                           '{0}.device_type != {0}.device_name', '{0}.device_type not in {{"xpu"}}',
-                          '{0}.device_type.startswith("c")', 'f"is_{{{0}.device_type}}" == "is_cuda"',
+                          '{0}.device_type.startswith("c")',
+                          'f"is_{{{0}.device_type}}" == "is_cuda"',
                           'hasattr({0}, "is_rocm")'))  # fmt: skip
         return form.format(self.platform())
 
@@ -171,7 +172,12 @@ class Author:
 
     def number(self) -> str:
         """A number, most of the time."""
-        return self.constant() if self.chance(10) else self.pick(("1", "2", "0", "-1", "True"))
+        # What is not known is taken to have the operators that are used on it.
+        return (
+            self.constant()
+            if self.chance(10) and not self.world.open
+            else self.pick(("1", "2", "0", "-1", "True"))
+        )
 
     def constant(self) -> str:
         """A constant, or a name bound to one."""
@@ -243,15 +249,16 @@ class Author:
 
     def value(self) -> str:
         """An expression that is bound to a name."""
-        return self.pick((
+        made: Callable[[], str] = self.pick((
             self._literal, self._literal, self.constant, self.condition, self._arithmetic,
             self._sequence, lambda: self._formatted(), self._call, self._module_probe,
             lambda: f"{self.constant()} if {self.condition(1)} else {self.constant()}",
             lambda: f"{self.condition(1)} or {self.constant()}",
-        ))()  # fmt: skip
+        ))  # fmt: skip
+        return made()
 
     def _arithmetic(self) -> str:
-        form = self.pick(("{0} + {1}", "{0} * 2", "{0} - 1", '"%s" % {0}', "{0} // {1}"))
+        form = self.pick(("{0} + {1}", "{0} * 2", "{0} - 1", '"%s" % 5', "{0} // {1}"))
         return form.format(self.number(), self.number())
 
     def _sequence(self) -> str:
@@ -336,7 +343,7 @@ class Author:
             lines += ["import maybe_lib", "from maybe_lib import Thing"]
         line = self.pick(lines)
         if line.endswith("Thing"):
-            self.bind("Thing", "class")
+            self.bind("Thing", "foreign")
         return [line]
 
     def _by_name(self, depth: int) -> Lines:
@@ -349,7 +356,8 @@ class Author:
         module = self.named("module", ("mod",))
         if module and self.chance(30):
             return f"{module}.{self.pick(CLASSES)}"
-        return self.named("class", CLASSES)
+        foreign = self.named("foreign", ("Thing",)) if self.chance(15) else ""
+        return foreign or self.named("class", CLASSES)
 
     def _class(self, depth: int) -> Lines:
         name = self.pick(CLASSES)
@@ -360,7 +368,8 @@ class Author:
         outer, self.in_class = self.in_class, True
         body = [f"    {line}" for _ in range(self.pick((1, 2, 3))) for line in self._member(depth)]
         self.in_class = outer
-        self.bind(name, "class")
+        known = all(self.bound.get(base) == "class" for base in bases)
+        self.bind(name, "class" if known else "foreign")
         return [f"class {name}({', '.join(bases)}):" if bases else f"class {name}:", *body]
 
     def _member(self, depth: int) -> Lines:
@@ -424,22 +433,24 @@ class Author:
 
     def _function(self, depth: int) -> Lines:
         name = self.pick(FUNCTIONS)
-        body = self.pick((
+        made: Callable[[], Lines] = self.pick((
             lambda: [f"return {self.condition(1)}"],
             lambda: [f"if {self.condition(1)}:", "    return True", "return False"],
             lambda: ["if value:", f"    return {self.constant()}"],
             lambda: ["return value"],
-            lambda: ["try:", f"    import {self.pick(('present_lib', 'missing_lib'))}", "    return True",
+            lambda: ["try:", f"    import {self.pick(('present_lib', 'missing_lib'))}",
+            "    return True",
                      "except ImportError:", "    return False"],
             lambda: ["for item in (1, 2, value):", f"    if item == {self.constant()}:",
                      "        return item", "return None"],
-        ))()  # fmt: skip
+        ))  # fmt: skip
+        body = made()
         self.bind(name, "function")
         return [f"def {name}(value):", *(f"    {line}" for line in body)]
 
     def _patch(self, depth: int) -> Lines:
         cls = self.named("class", CLASSES)
-        if not cls or cls == "Thing":
+        if not cls:
             return self._assign(depth)
         name = self.pick(ATTRIBUTES)
         form = self.pick(("{0}.{1} = {2}", 'setattr({0}, "{1}", {2})', "{0}.{1} = lambda self: 1",
@@ -485,9 +496,10 @@ class Author:
             name = self.pick((*CLASSES, *CONSTANTS))
             self.bind(name, "constant")
             return [f"    {name} = None"]
-        return self.pick(
+        made: Callable[[], Lines] = self.pick(
             (lambda: ["    pass"], lambda: self.block(depth - 1), lambda: ["    raise"])
-        )()
+        )
+        return made()
 
     def _suppress(self, depth: int) -> Lines:
         self.uses("import contextlib")

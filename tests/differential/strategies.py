@@ -33,9 +33,9 @@ def tree(data: bytes, open_conditions: bool) -> Tree:
     modules = sorted(world.packages)
     root_statements = choices.pick((0, 0, 0, 1))
     for module in choices.order(modules):
-        if world.packages[module] and module.count(".") == 1 and not root_statements:
-            if choices.chance(10):
-                continue  # a folder without __init__.py
+        nested = world.packages[module] and module.count(".") == 1
+        if nested and not root_statements and choices.chance(10):
+            continue  # a folder without __init__.py
         statements = root_statements if module == ROOT else _length(world, module)
         text = Author(world, module).text(statements)
         path = module.replace(".", "/")

@@ -117,10 +117,22 @@ def test_what_was_not_decided_is_shown_with_its_place_and_the_rest_counted() -> 
         for line in range(1, 9)
     )
     text = table.render(document(mtp("cuda"), platforms=("cuda",), undecided=items), width=120)
-    assert "Not decided: conditions left open (8):" in text
+    assert "Not decided: conditions left open (8, cells rest on 8 of them):" in text
     assert "vllm/a.py:1  if X: — X is not known (on rocm; 1 architecture depends on it)" in text
     assert "and 3 more; --format json lists all" in text
     assert "vllm/a.py:6" not in text
+
+
+def test_conditions_that_a_cell_rests_on_come_first() -> None:
+    items = tuple(
+        UndecidedItem("condition", "vllm/a.py", line, "x", "why", ("cuda",), names)
+        for line, names in ((1, ()), (2, ("A",)))
+    )
+    text = table.render(document(mtp("cuda"), platforms=("cuda",), undecided=items), width=120)
+    assert "Not decided: conditions left open (2, cells rest on 1 of them):" in text
+    assert text.index("vllm/a.py:2") < text.index("vllm/a.py:1")
+    idle = document(mtp("cuda"), platforms=("cuda",), undecided=items[:1])
+    assert "conditions left open (1, no cell rests on them):" in table.render(idle, width=120)
 
 
 def test_a_table_with_nothing_open_says_that_too() -> None:

@@ -10,11 +10,14 @@ OWN = has("vllm.models.draft.Draft")
 LACKS = lacks("vllm.models.draft.Draft")
 
 
-def body(text: str, answer: Answer = OWN, after: str = "", before: str = "") -> Side:
+def body(
+    text: str, answer: Answer = OWN, after: str = "", before: str = "", bases: str = ""
+) -> Side:  # fmt: skip
     """A class with ``text`` in its body, and ``after`` below it."""
     source = (
         f"from vllm.platforms import current_platform\n{before}\n"
-        f"class Draft:\n    def compute_logits(self, h): ...\n{indent(text, '    ')}\n\n{after}\n"
+        f"class Draft({bases}):\n    def compute_logits(self, h): ...\n"
+        f"{indent(text, '    ')}\n\n{after}\n"
     )
     return Side({INIT: source}, {"else": answer})
 
@@ -141,8 +144,24 @@ CASES = (
         "a class that only raises NotImplementedError is a stub",
         body("def __init__(self, **kwargs):\n    raise NotImplementedError('CUDA only')",
              Answer("stub", False, "vllm.models.draft.Draft")),
-        twin=body("def __init__(self, **kwargs):\n    self.x = 1\n    raise NotImplementedError",
-                  LACKS),
+        twin=body("def __init__(self, **kwargs):\n    raise ValueError('CUDA only')", LACKS),
+    ),
+    Case(
+        "a stub may say why, and do something, before it refuses",
+        body('def __init__(self, config):\n    """Needs CUDA."""\n    super().__init__()\n'
+             "    self.config = config\n    raise NotImplementedError",
+             Answer("stub", False, "vllm.models.draft.Draft")),
+        twin=body("def __init__(self, config):\n    if config.tied:\n"
+                  "        raise NotImplementedError", LACKS),
+    ),
+    Case(
+        "a stub is one through a base as well",
+        body("", Answer("stub", False, "vllm.models.draft.Draft"),
+             before="class _Refuses:\n    def __init__(self):\n"
+                    "        raise NotImplementedError\n\n", bases="_Refuses"),
+        twin=body("def __init__(self):\n    pass", LACKS,
+                  before="class _Refuses:\n    def __init__(self):\n"
+                         "        raise NotImplementedError\n\n", bases="_Refuses"),
     ),
     Case(
         "a class without compute_logits has nothing to reduce",

@@ -1,0 +1,74 @@
+"""The syntax of class bodies and functions of a tree, parsed when first asked for.
+
+Only the lines of the class or function are parsed, at the places where they stand in their file.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from auditor import facts as f
+from auditor.imports import ImportRun
+from auditor.program import Files
+from auditor.syntax import parse
+from auditor.values import ClassValue, Function, ModuleValue, Place, PythonError, Value
+
+
+class SourceBodies:
+    """Bodies of the classes that one import run has made."""
+
+    def __init__(self, run: ImportRun, files: Files) -> None:
+        self._run = run
+        self._files = files
+        self._functions: dict[tuple[str, int], dict[str, ast.FunctionDef]] = {}
+
+    def functions(self, cls: ClassValue) -> dict[str, ast.FunctionDef]:
+        """The methods that the body of ``cls`` defines, the last of each name."""
+        key = (cls.module.path, cls.facts.start)
+        if key not in self._functions:
+            self._functions[key] = self._parse(cls.module.path, cls.facts.start, cls.facts.end)
+        return self._functions[key]
+
+    def _parse(self, path: str, start: int, end: int) -> dict[str, ast.FunctionDef]:
+        """Functions in lines ``start`` to ``end``: of the one class there, or the one function."""
+        lines = self._files.lines(path)[start - 1 : end]
+        indented = bool(lines) and lines[0][:1].isspace()
+        head = b"\n" * (start - 2) + b"if 1:\n" if indented and start > 1 else b"\n" * (start - 1)
+        tree = parse(head + b"\n".join(lines) + b"\n")
+        if isinstance(tree, f.Unparsed):
+            return {}
+        body = tree.body
+        while len(body) == 1 and isinstance(body[0], ast.If | ast.ClassDef):
+            body = body[0].body
+        return {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
+
+    def named(self, cls: ClassValue, dotted: str) -> Value | None:
+        """The value of a dotted name in the module of ``cls``, or None."""
+        head, *rest = dotted.split(".")
+        value: Value = cls.module.names.get(head)
+        try:
+            for name in rest:
+                value, _ = self._run.get(value, name, [])
+            if value is not None:
+                value, _ = self._run.forced(value)
+        except PythonError:
+            return None
+        return value
+
+    def function(self, cls: ClassValue, dotted: str) -> tuple[ClassValue, ast.FunctionDef] | None:
+        """A function of the tree by its dotted name, with a class that stands for its module."""
+        module_name, _, name = dotted.rpartition(".")
+        module = self._run.modules.get(module_name)
+        value = module.names.get(name) if isinstance(module, ModuleValue) else None
+        if not isinstance(value, Function):
+            return None
+        facts = value.facts
+        found = self._parse(value.module.path, facts.start, facts.end).get(facts.name)
+        if found is None:
+            return None
+        stand_in = f.Class(facts.name, facts.line, facts.start, facts.end, (), (), (), (), (), True)
+        return ClassValue(value.module, facts.name, stand_in, (), ()), found
+
+    def place(self, cls: ClassValue) -> Place:
+        """Where a class is defined."""
+        return Place(cls.module.path, cls.facts.line)

@@ -1,0 +1,204 @@
+"""The head path: how a method gets from hidden states to logits, or to tokens.
+
+It is read off the term that the method returns on each branch: which head, which hidden states,
+which bias, and what happens to the logits afterwards. What happens afterwards is *neutral* when it
+cannot change the argmax, a *remap* when it moves draft ids to target ids, else a *change*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from auditor.headpath.state import Check, Guard, Outcome
+from auditor.headpath.terms import (
+    Changed,
+    Constant,
+    Global,
+    Item,
+    Logits,
+    Operation,
+    Param,
+    Part,
+    Stored,
+    Term,
+    TopTokens,
+    Unknown,
+    show,
+    unknowns,
+    walk,
+)
+from auditor.values import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """What happens to logits (or to tokens) after the head.
+
+    ``kind`` is ``slice``, ``scale``, ``remap`` or ``change``; ``by`` is the factor of a scale or
+    the table of a remap.
+    """
+
+    kind: str
+    by: Term | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One way through the method.
+
+    Attributes:
+        guards: the conditions on this way.
+        head_term: the logits or top tokens that it computes; None where it returns none.
+        post: what happens afterwards, in order.
+        checks: what it asserts on the way.
+        result: the whole term that it returns.
+        hops: the calls on the way to the head, outermost first.
+    """
+
+    guards: tuple[Guard, ...]
+    head_term: Logits | TopTokens | None
+    post: tuple[Post, ...]
+    checks: tuple[Check, ...]
+    result: Term
+    hops: tuple[Place, ...]
+
+    @property
+    def unknown(self) -> tuple[Unknown, ...]:
+        """What was not followed on this way."""
+        return unknowns(self.result)
+
+
+@dataclass(frozen=True, slots=True)
+class HeadPath:
+    """Every way through a method that returns something."""
+
+    method: str
+    branches: tuple[Branch, ...]
+
+    def show(self) -> str:
+        """The path as a readable expression; branches are told apart by their guards."""
+        texts = dict.fromkeys(_show_branch(branch) for branch in self.branches)
+        return " | ".join(texts)
+
+
+def head_path(method: str, outcomes: tuple[Outcome, ...]) -> HeadPath:
+    """The head path of a method from all its ends; ends that raise are left out."""
+    branches = [
+        _branch(outcome, outcome.value) for outcome in outcomes if outcome.value is not None
+    ]
+    return HeadPath(method, tuple(branches))
+
+
+def _branch(outcome: Outcome, result: Term) -> Branch:
+    head_term, post = _peel(result)
+    state = outcome.state
+    return Branch(state.guards, head_term, post, state.checks, result, state.hops)
+
+
+def _peel(term: Term) -> tuple[Logits | TopTokens | None, tuple[Post, ...]]:
+    """Take what happens after the head off a term, until the head is reached."""
+    post: list[Post] = []
+    while not isinstance(term, Logits | TopTokens):
+        inner, step = _outermost(term)
+        if inner is None:
+            return None, tuple(reversed(post))
+        post.append(step)
+        term = inner
+    return term, tuple(reversed(post))
+
+
+def _outermost(term: Term) -> tuple[Term | None, Post]:
+    """The last thing that happened to a term: what it happened to, and how it is classed."""
+    match term:
+        case Stored(base=base, index=index, value=value) if _has_head(value):
+            table = _remap_table(index)
+            if table is not None and not _has_head_outside_shape(base):
+                return value, Post("remap", table, show(table))
+            return value, Post("change", None, show(term))
+        case Operation(name="+", operands=(left, Item(owner=table, index=index))) if left == index:
+            return left, Post("remap", table, show(table))
+        case Operation(name="*" | "/", operands=(left, right)) if _has_head(left):
+            return left, Post("scale", right, show(right))
+        case Operation(name="*", operands=(left, right)) if _has_head(right):
+            return right, Post("scale", left, show(left))
+        case Item(owner=owner, index=index) if _has_head(owner) and _is_padding_slice(index):
+            return owner, Post("slice", None, show(index))
+        case Changed(base=base) if _has_head(base):
+            return base, Post(
+                "change", None, f"{term.method}({', '.join(map(show, term.arguments))})"
+            )
+        case _:
+            inner = next(
+                (part for part in walk(term) if isinstance(part, Logits | TopTokens)), None
+            )
+            return inner, Post("change", None, show(term))
+
+
+def _has_head(term: Term) -> bool:
+    return any(isinstance(part, Logits | TopTokens) for part in walk(term))
+
+
+def _has_head_outside_shape(base: Term) -> bool:
+    """Whether ``base`` holds logits themselves, and not only their shape or device."""
+    match base:
+        case Logits() | TopTokens() | Stored() | Changed():
+            return True
+        case _:
+            return False
+
+
+def _remap_table(index: Term) -> Term | None:
+    """The table of ``[:, arange + table]``: draft ids moved to target ids."""
+    match index:
+        case Operation(name="tuple", operands=(Operation(name="slice"), targets)):
+            match targets:
+                case Operation(name="+", operands=(left, Part() as table)) if _is_arange(left):
+                    return table
+                case Operation(name="+", operands=(Part() as table, right)) if _is_arange(right):
+                    return table
+    return None
+
+
+def _is_arange(term: Term) -> bool:
+    function = getattr(term, "function", None)
+    return isinstance(function, Global) and function.name.rpartition(".")[2] == "arange"
+
+
+def _is_padding_slice(index: Term) -> bool:
+    """Whether ``[…, :n]`` or ``[:, :n]``: it drops columns at the end of the vocabulary."""
+    match index:
+        case Operation(name="tuple", operands=(first, Operation(name="slice", operands=last))):
+            from_start = isinstance(last[0], Constant) and last[0].value in (None, 0)
+            whole = isinstance(first, Global) or (
+                isinstance(first, Operation) and first.name == "slice"
+            )
+            return from_start and whole and isinstance(last[2], Constant) and last[2].value is None
+        case _:
+            return False
+
+
+def step_parameters(term: Term) -> frozenset[str]:
+    """Parameters of the engine's call that a term depends on."""
+    return frozenset(part.name for part in walk(term) if isinstance(part, Param))
+
+
+def _show_branch(branch: Branch) -> str:
+    if branch.unknown:
+        return show(branch.unknown[0])
+    term = branch.head_term
+    if term is None:
+        return show(branch.result)
+    parts = [f"{post.kind}[{post.text}]" for post in reversed(branch.post)]
+    bias = "" if term.bias is None else f" + {show(term.bias)}"
+    parts.append(f"{show(term.head)}{bias}")
+    parts.append(show(term.hidden))
+    if isinstance(term, TopTokens):
+        parts.insert(len(branch.post), "argmax")
+    text = " ∘ ".join(parts)
+    guards = [_show_guard(guard) for guard in branch.guards]
+    return f"{text} if {' and '.join(guards)}" if guards else text
+
+
+def _show_guard(guard: Guard) -> str:
+    return show(guard.test) if guard.holds else f"not {show(guard.test)}"

@@ -1,0 +1,71 @@
+"""Where a branch of a symbolic run stands, and how a method ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from auditor.headpath.terms import (
+    Term,
+)
+from auditor.values import ClassValue, Place
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A condition of a branch, and how it comes out on it."""
+
+    test: Term
+    holds: bool
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Something that a method asserts or raises on the way."""
+
+    text: str
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Where a branch of the run stands."""
+
+    names: Mapping[str, Term]
+    stores: Mapping[Term, Term] = field(default_factory=dict)
+    guards: tuple[Guard, ...] = ()
+    checks: tuple[Check, ...] = ()
+    hops: tuple[Place, ...] = ()
+
+    def bound(self, name: str, term: Term) -> State:
+        """The state after ``name = term``."""
+        return replace(self, names={**self.names, name: term})
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One end of a method: what it returns, or None in ``value`` where it raises."""
+
+    value: Term | None
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The method that runs: the class that defines it, and what ``self`` is in it."""
+
+    owner: ClassValue | None
+    scope: ClassValue
+    self_term: Term
+    depth: int
+
+
+Ends = list[tuple[str, Term | None, State]]
+
+
+Values = list[tuple[Term, State]]
+
+
+class TooManyPaths(Exception):  # noqa: N818 - an outcome, told to the caller
+    """A method forks more often than is followed."""

@@ -1,0 +1,228 @@
+"""Terms: what an expression of a method stands for, without a value for any tensor.
+
+Two terms are equal when they are built alike; where they stand in the source takes no part. A
+term is readable (:func:`show`), and holds the place of its outermost part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from auditor.values import Place
+
+#: Python constants that a term may hold.
+Scalar = None | bool | int | float | str | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    place: Place | None = field(default=None, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Self(_Placed):
+    """The draft model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Param(_Placed):
+    """A parameter of the method that the engine calls."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(_Placed):
+    """A literal."""
+
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Global(_Placed):
+    """A function, class or constant of a module, by its dotted name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part(_Placed):
+    """An attribute (``self.model.lm_head``)."""
+
+    owner: Term
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Item(_Placed):
+    """``owner[index]``."""
+
+    owner: Term
+    index: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(_Placed):
+    """An operator, or a display, over terms (``%``, ``tuple``, ``slice``, ``f-string``)."""
+
+    name: str
+    operands: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Apply(_Placed):
+    """A call that is not looked into: a kernel, a method of a tensor, a free function."""
+
+    function: Term
+    arguments: tuple[Term, ...]
+    keywords: tuple[tuple[str, Term], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Module(_Placed):
+    """A submodule applied to its input. ``kind`` is ``norm`` or ``other``; ``label`` its class."""
+
+    module: Term
+    kind: str
+    label: str
+    arguments: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Logits(_Placed):
+    """The logits processor applied to a head and hidden states."""
+
+    processor: Term
+    head: Term
+    hidden: Term
+    bias: Term | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopTokens(_Placed):
+    """``get_top_tokens`` of the logits processor: the argmax of the same :class:`Logits`."""
+
+    processor: Term
+    head: Term
+    hidden: Term
+    bias: Term | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stored(_Placed):
+    """``base`` after ``base[index] = value``."""
+
+    base: Term
+    index: Term
+    value: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Changed(_Placed):
+    """``base`` after a method that changes it in place (``index_fill_``)."""
+
+    base: Term
+    method: str
+    arguments: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown(_Placed):
+    """Something that was not followed, and why; equal only by the same reason and place."""
+
+    reason: str
+    where: str
+
+
+Term = (
+    Self | Param | Constant | Global | Part | Item | Operation | Apply | Module | Logits | TopTokens
+    | Stored | Changed | Unknown
+)  # fmt: skip
+
+
+def children(term: Term) -> tuple[Term, ...]:
+    """The direct parts of a term."""
+    match term:
+        case Part(owner=owner):
+            return (owner,)
+        case Item(owner=owner, index=index):
+            return (owner, index)
+        case Operation(operands=operands):
+            return operands
+        case Apply(function=function, arguments=arguments, keywords=keywords):
+            return (function, *arguments, *(value for _, value in keywords))
+        case Module(module=module, arguments=arguments):
+            return (module, *arguments)
+        case Logits() | TopTokens():
+            bias = () if term.bias is None else (term.bias,)
+            return (term.processor, term.head, term.hidden, *bias)
+        case Stored(base=base, index=index, value=value):
+            return (base, index, value)
+        case Changed(base=base, arguments=arguments):
+            return (base, *arguments)
+        case _:
+            return ()
+
+
+def walk(term: Term) -> list[Term]:
+    """The term and all its parts, outermost first."""
+    found, pending = [], [term]
+    while pending:
+        one = pending.pop(0)
+        found.append(one)
+        pending.extend(children(one))
+    return found
+
+
+def unknowns(term: Term) -> tuple[Unknown, ...]:
+    """What was not followed in a term."""
+    return tuple(part for part in walk(term) if isinstance(part, Unknown))
+
+
+def show(term: Term) -> str:
+    """The term as a short expression, close to its source."""
+    match term:
+        case Self():
+            return "self"
+        case Param(name=name):
+            return name
+        case Global(name=name):
+            return name.rpartition(".")[2]
+        case Constant(value=value):
+            return repr(value)
+        case Part(owner=owner, name=name):
+            return name if isinstance(owner, Self) else f"{show(owner)}.{name}"
+        case Item(owner=owner, index=index):
+            return f"{show(owner)}[{show(index)}]"
+        case Operation(name=name, operands=operands):
+            return _operation(name, operands)
+        case Apply(function=function, arguments=arguments, keywords=keywords):
+            inner = [*map(show, arguments), *(f"{key}={show(value)}" for key, value in keywords)]
+            return f"{show(function)}({', '.join(inner)})"
+        case Module(module=module, arguments=arguments):
+            return f"{show(module)}({', '.join(map(show, arguments))})"
+        case Logits() | TopTokens():
+            name = "logits" if isinstance(term, Logits) else "top_tokens"
+            bias = "" if term.bias is None else f", {show(term.bias)}"
+            return f"{name}({show(term.head)}, {show(term.hidden)}{bias})"
+        case Stored(base=base, index=index, value=value):
+            return f"{show(base)}[{show(index)} := {show(value)}]"
+        case Changed(base=base, method=method, arguments=arguments):
+            return f"{show(base)}.{method}({', '.join(map(show, arguments))})"
+        case Unknown(reason=reason):
+            return f"<unknown: {reason}>"
+
+
+def _operation(name: str, operands: tuple[Term, ...]) -> str:
+    texts = [show(operand) for operand in operands]
+    match name:
+        case "tuple":
+            return ", ".join(texts)
+        case "slice":
+            return ":".join("" if text == "None" else text for text in texts[:2])
+        case "not" | "-":
+            return f"{name} {texts[0]}" if len(texts) == 1 else f"({texts[0]} {name} {texts[1]})"
+        case _ if len(texts) == 2:
+            return f"({texts[0]} {name} {texts[1]})"
+        case _:
+            return f"{name}({', '.join(texts)})"

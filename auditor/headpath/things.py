@@ -1,0 +1,107 @@
+"""What a term is: its class, whether it may be None, which method a name finds."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from auditor.classes import linearise
+from auditor.headpath.attributes import Attribute, Attributes, Bodies
+from auditor.headpath.terms import (
+    Changed,
+    Constant,
+    Item,
+    Logits,
+    Module,
+    Operation,
+    Part,
+    Self,
+    Stored,
+    Term,
+    TopTokens,
+)
+from auditor.rulesdata import HeadRule
+from auditor.values import ClassValue, Foreign, Place
+
+
+class Things:
+    """Knows the classes behind the terms of one draft class."""
+
+    def __init__(self, root: ClassValue, bodies: Bodies, rule: HeadRule) -> None:
+        self._root = root
+        self._bodies = bodies
+        self._attributes = Attributes(bodies)
+        self._rule = rule
+
+    def class_of(self, term: Term) -> ClassValue | Foreign | None:
+        """The class that a term is an instance of, as far as ``__init__`` says."""
+        match term:
+            case Self():
+                return self._root
+            case Part(owner=owner, name=name):
+                return self._one_class(self._values_of(owner, name), item=False)
+            case Item(owner=Part(owner=owner, name=name)):
+                return self._one_class(self._values_of(owner, name), item=True)
+            case _:
+                return None
+
+    def _values_of(self, owner: Term, name: str) -> tuple[Attribute, ...]:
+        cls = self.class_of(owner)
+        return self._attributes.of(cls, name) if isinstance(cls, ClassValue) else ()
+
+    @staticmethod
+    def _one_class(values: Sequence[Attribute], item: bool) -> ClassValue | Foreign | None:
+        found = [value.item if item else value.cls for value in values if not value.is_none]
+        first = found[0] if found else None
+        same = all(cls is first or cls == first for cls in found)
+        return first if same else None
+
+    def may_be_none(self, term: Term) -> bool | None:
+        """Whether an attribute is None: always (True), never (False), or it depends (None)."""
+        match term:
+            case Constant(value=value):
+                return value is None
+            case Part(owner=owner, name=name):
+                values = self._values_of(owner, name)
+                if values and all(value.is_none for value in values):
+                    return True
+                if values and all(value.call is not None or value.item for value in values):
+                    return False
+                return None
+            case Logits() | TopTokens() | Module() | Stored() | Changed() | Operation() | Self():
+                return False
+            case _:
+                return None
+
+    def _method(
+        self, cls: ClassValue, name: str, after: ClassValue | None = None
+    ) -> tuple[ClassValue, ast.FunctionDef] | None:
+        """The method that ``cls().name`` finds; with ``after``, what ``super()`` finds."""
+        members = linearise(cls)
+        if after is not None and after in members:
+            members = members[members.index(after) + 1 :]
+        for member in members:
+            if isinstance(member, ClassValue):
+                function = self._bodies.functions(member).get(name)
+                if function is not None:
+                    return member, function
+        return None
+
+    def _is_a(self, cls: ClassValue | Foreign | None, names: Sequence[str]) -> bool:
+        """Whether a class is, derives from, or stands in a module of, one of ``names``."""
+        if isinstance(cls, Foreign):
+            return cls.name in names
+        if cls is None:
+            return False
+        for member in linearise(cls):
+            dotted = (
+                member.dotted if isinstance(member, ClassValue) else getattr(member, "name", "")
+            )
+            if any(dotted == name or dotted.startswith(f"{name}.") for name in names):
+                return True
+        return False
+
+    @staticmethod
+    def _place(owner: ClassValue | None, node: ast.AST) -> Place:
+        path = owner.module.path if owner is not None else ""
+        return Place(path, getattr(node, "lineno", 0))

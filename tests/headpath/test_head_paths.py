@@ -1,0 +1,244 @@
+"""Source of a draft model in, head path and equivalence out."""
+
+from __future__ import annotations
+
+from textwrap import dedent, indent
+
+import pytest
+from trees.minivllm import source
+
+from auditor.api import Job, Request
+from auditor.factcache import FactCache
+from auditor.headpath.bodies import SourceBodies
+from auditor.headpath.equivalence import Equivalence, compare
+from auditor.headpath.path import HeadPath, head_path
+from auditor.headpath.symbolic import Symbolic
+from auditor.imports import ImportRun
+from auditor.rulesdata import head_rule
+from auditor.values import ClassValue
+
+LAYERS = {
+    "vllm/model_executor/layers/__init__.py": "",
+    "vllm/model_executor/layers/logits_processor.py": """
+        import torch.nn as nn
+
+        class LogitsProcessor(nn.Module):
+            pass
+        """,
+    "vllm/model_executor/layers/layernorm.py": """
+        import torch.nn as nn
+
+        class RMSNorm(nn.Module):
+            pass
+        """,
+}
+HEAD = """
+import torch
+import torch.nn as nn
+from vllm.model_executor.layers.layernorm import RMSNorm
+from vllm.model_executor.layers.logits_processor import LogitsProcessor
+from vllm.model_executor.models.interfaces import LocalArgmaxMixin
+
+class SharedHead(nn.Module):
+    def __init__(self):
+        self.norm = RMSNorm(8)
+        self.head = nn.Linear(8, 8)
+
+    def forward(self, hidden_states):
+        return self.norm(hidden_states)
+
+class Layer(nn.Module):
+    def __init__(self):
+        self.shared_head = SharedHead()
+
+class Predictor(nn.Module):
+    def __init__(self):
+        self.first = 3
+        self.layers = nn.ModuleDict({str(i): Layer() for i in range(2)})
+        self.logits_processor = LogitsProcessor(8)
+        self.spec_step_idx = 0
+
+    def layer(self, step):
+        return self.layers[str(self.first + step % 2)]
+
+    def compute_logits(self, hidden_states, step=0):
+        layer = self.layer(step)
+        return self.logits_processor(layer.shared_head.head, layer.shared_head(hidden_states))
+
+    def passed(self, hidden_states, lm_head, step=0):
+        return self.logits_processor(lm_head, hidden_states)
+
+    def stateful(self, hidden_states):
+        return self.compute_logits(hidden_states, self.spec_step_idx)
+"""
+STEP = "model.layers[str((model.first + (spec_step_idx % 2)))].shared_head"
+
+
+def _symbolic(body: str) -> Symbolic:
+    """A draft class with this body, after an ``__init__`` that makes what models have."""
+    init = """
+    def __init__(self):
+        self.lm_head = nn.Linear(8, 8)
+        self.logits_processor = LogitsProcessor(8)
+        self.model = Predictor()
+        self.norm = RMSNorm(8)
+        self.same = nn.Identity()
+        self.d2t = nn.Parameter(torch.zeros(8))
+        self.never = None
+    """
+    inner = indent(f"{dedent(init)}\n{dedent(body)}", "    ")
+    draft = f"{HEAD}\nclass Draft(nn.Module):\n{inner}"
+    job = Job(
+        source({**LAYERS, "vllm/models/draft/__init__.py": draft}), Request(), FactCache(None)
+    )
+    run = ImportRun(job.program, next(iter(job.platforms())), job.conventions)
+    value, doubts = run.get(run.load("vllm.models.draft"), "Draft", [])
+    assert isinstance(value, ClassValue)
+    assert not list(doubts)
+    return Symbolic(value, SourceBodies(run, job.files), head_rule())
+
+
+def _path(body: str, method: str = "compute_logits") -> HeadPath:
+    return head_path(method, _symbolic(body).run(method))
+
+
+def _compared(logits: str, tokens: str) -> Equivalence:
+    texts = []
+    for name, body in (("compute_logits", logits), ("get_top_tokens", tokens)):
+        inner = indent(dedent(body), "    ")
+        texts.append(f"def {name}(self, hidden_states, spec_step_idx=0):\n{inner}\n")
+    symbolic = _symbolic("".join(texts))
+    names = ("compute_logits", "get_top_tokens")
+    return compare(*(head_path(name, symbolic.run(name)) for name in names))
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ("return self.logits_processor(self.lm_head, hidden_states)", "lm_head ∘ hidden_states"),
+        (
+            "return self.logits_processor(self.lm_head, self.norm(hidden_states))",
+            "lm_head ∘ norm(hidden_states)",
+        ),
+        (
+            "return self.logits_processor(self.lm_head, self.same(hidden_states))",
+            "lm_head ∘ hidden_states",
+        ),
+        (
+            "return self.model.compute_logits(hidden_states, spec_step_idx)",
+            f"{STEP}.head ∘ {STEP}.norm(hidden_states)",
+        ),
+        (
+            "return self.model.passed(hidden_states, self.lm_head, spec_step_idx)",
+            "lm_head ∘ hidden_states",
+        ),
+        (
+            "return self.model.passed(hidden_states, lm_head=self.lm_head)",
+            "lm_head ∘ hidden_states",
+        ),
+        (
+            "self.model.spec_step_idx = spec_step_idx\nreturn self.model.stateful(hidden_states)",
+            f"{STEP}.head ∘ {STEP}.norm(hidden_states)",
+        ),
+        (
+            "logits = self.logits_processor(self.lm_head, hidden_states)\nreturn logits * 0.5",
+            "scale[0.5] ∘ lm_head ∘ hidden_states",
+        ),
+        (
+            "logits = self.logits_processor(self.lm_head, hidden_states)\n"
+            "logits.index_fill_(1, self.d2t, 0.0)\nreturn logits",
+            "change[index_fill_(1, d2t, 0.0)] ∘ lm_head ∘ hidden_states",
+        ),
+        (
+            "if self.never is None:\n    hidden_states = self.norm(hidden_states)\n"
+            "return self.logits_processor(self.lm_head, hidden_states)",
+            "lm_head ∘ norm(hidden_states)",
+        ),
+        (
+            "if self.flag:\n    hidden_states = self.norm(hidden_states)\n"
+            "return self.logits_processor(self.lm_head, hidden_states)",
+            "lm_head ∘ norm(hidden_states) if flag | lm_head ∘ hidden_states if not flag",
+        ),
+        (
+            "while spec_step_idx:\n    hidden_states = self.norm(hidden_states)\n"
+            "return self.logits_processor(self.lm_head, hidden_states)",
+            "<unknown: a while loop or block>",
+        ),
+    ],
+)
+def test_a_method_is_read_as_the_path_that_it_takes(body: str, path: str) -> None:
+    text = f"def compute_logits(self, hidden_states, spec_step_idx=0):\n{indent(body, '    ')}"
+    assert _path(text).show() == path
+
+
+FLAT = "return self.logits_processor(self.lm_head, self.norm(hidden_states))"
+STEPPED = "return self.model.compute_logits(hidden_states, spec_step_idx)"
+REMAPPED = """
+logits = self.logits_processor(self.lm_head, hidden_states)
+targets = torch.arange(8) + self.d2t
+out = logits.new_full((1, 8), float("-inf"))
+out[:, targets] = logits
+return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("logits", "tokens", "answer"),
+    [
+        (
+            FLAT,
+            "return self.logits_processor.get_top_tokens(self.lm_head, self.norm(hidden_states))",
+            "equivalent",
+        ),
+        (
+            FLAT,
+            "return self.logits_processor.get_top_tokens(self.lm_head, hidden_states)",
+            "different",
+        ),
+        (
+            FLAT,
+            "hidden = self.norm(hidden_states)\n"
+            "return self.logits_processor.get_top_tokens(self.model.head, hidden)",
+            "different",
+        ),
+        (
+            STEPPED,
+            "layer = self.model.layer(spec_step_idx)\n"
+            "return self.model.logits_processor.get_top_tokens(\n"
+            "    layer.shared_head.head, layer.shared_head(hidden_states))",
+            "equivalent",
+        ),
+        (
+            STEPPED,
+            "layer = self.model.layer(0)\n"
+            "return self.model.logits_processor.get_top_tokens(\n"
+            "    layer.shared_head.head, layer.shared_head(hidden_states))",
+            "different",
+        ),
+        (
+            REMAPPED,
+            "top = self.logits_processor.get_top_tokens(self.lm_head, hidden_states)\n"
+            "return top + self.d2t[top]",
+            "equivalent",
+        ),
+        (
+            REMAPPED,
+            "return self.logits_processor.get_top_tokens(self.lm_head, hidden_states)",
+            "different",
+        ),
+        (
+            f"{FLAT} * self.scale",
+            "return self.logits_processor.get_top_tokens(self.lm_head, self.norm(hidden_states))",
+            "conditional",
+        ),
+        (
+            "for _ in range(2):\n    hidden_states = self.norm(hidden_states)\n" + FLAT,
+            "return self.logits_processor.get_top_tokens(self.lm_head, self.norm(hidden_states))",
+            "unproven",
+        ),
+    ],
+)
+def test_two_methods_agree_exactly_when_their_terms_do(
+    logits: str, tokens: str, answer: str
+) -> None:
+    assert _compared(logits, tokens).answer == answer
