@@ -28,6 +28,8 @@ from auditor.values import (
 
 _Item = TypeVar("_Item")
 
+_OBJECT = Builtin("object")
+
 
 class InconsistentOrder(Exception):  # noqa: N818 - an outcome that Python names so
     """No linearisation satisfies all bases (Python raises ``TypeError`` there)."""
@@ -68,19 +70,17 @@ def linearise(cls: ClassValue) -> tuple[Value, ...]:
         InconsistentOrder: as Python's ``TypeError`` at class creation.
     """
     if cls.mro is None:
-        bases = list(_distinct(cls.bases))
-        cls.mro = (cls, *merge([*map(_mro_of, bases), bases]))
+        order = merge([*map(_mro_of, cls.bases), cls.bases])
+        # ``object`` is last in every MRO; leaving it out keeps foreign classes comparable.
+        cls.mro = (cls, *(member for member in order if member != _OBJECT))
     result: tuple[Value, ...] = cls.mro
     return result
 
 
-def _distinct(bases: Iterable[Value]) -> Iterator[Value]:
-    # ``object`` is last in every MRO; leaving it out keeps foreign classes comparable.
-    return (base for base in bases if base != Builtin("object"))
-
-
 def _mro_of(base: Value) -> Sequence[Value]:
-    return linearise(base) if isinstance(base, ClassValue) else (base,)
+    if base == _OBJECT:
+        return (base,)
+    return (*linearise(base), _OBJECT) if isinstance(base, ClassValue) else (base, _OBJECT)
 
 
 @dataclass(frozen=True, slots=True)

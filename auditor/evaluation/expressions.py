@@ -196,7 +196,7 @@ class Expressions(Names):
                     return False
                 if isinstance(result, Undecided):
                     why = self._placed(result, frame, line)
-                    still_open = still_open or why
+                    still_open = why if still_open is None else still_open
                     if len(expr.ops) > 1:
                         stack.enter_context(self._perhaps(frame, why, True, line))
                 left = right

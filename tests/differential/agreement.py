@@ -2,124 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from auditor.classes import Found, InconsistentOrder, Missing, linearise, lookup
-from auditor.evaluation.frame import Frame
-from auditor.evaluation.import_statements import Conventions, Program
-from auditor.facts import Func, ModuleFacts, Unparsed
-from auditor.imports import ImportRun
-from auditor.platforms import Platform
-from auditor.program import locate_modules
-from auditor.syntax import function_facts, module_facts
-from auditor.values import (
-    UNBOUND,
-    Builtin,
-    ClassValue,
-    Closure,
-    Doubts,
-    Either,
-    Error,
-    Foreign,
-    Function,
-    Instance,
-    Method,
-    ModuleValue,
-    Opaque,
-    Place,
-    PlatformMethod,
-    PlatformObject,
-    PythonError,
-    Value,
-    Version,
-)
-from differential.trees import ATTRIBUTES, DEVICE, LIBRARY, PREDICATES, ROOT, Tree
+from auditor.values import UNBOUND, Doubts, Error, ModuleValue, Opaque, Value
+from differential.ours import Answers
+from differential.sameness import brief, covers, may_be_unbound, same_error, show
+from differential.trees import Tree
 
 Report = Any
-
-_PATH = re.compile(r" \((/[^()]*|unknown location)\)$")
-_PLACEHOLDER = "…"
-_CONVENTIONS = Conventions(
-    frozenset({ROOT}),
-    f"{ROOT}.platforms.current_platform",
-    {"typing.TYPE_CHECKING": False},
-    Version(((3, 11), (3, 12), (3, 13))),
-)
-
-
-def program(tree: Tree) -> Program:
-    """The tree as the import run reads it."""
-    modules, namespaces = locate_modules(sorted(tree.files), [ROOT])
-    parsed = {path: module_facts(text.encode(), ROOT) for path, text in tree.files.items()}
-
-    def function(path: str, func: Func) -> Any:
-        return function_facts(tree.files[path].encode(), func.start, func.end, func.name)
-
-    broken = {path: facts for path, facts in parsed.items() if isinstance(facts, Unparsed)}
-    assert not broken, f"the generator wrote what does not parse: {broken}"
-    return Program(modules, namespaces - modules.keys(), parsed.__getitem__, function)
-
-
-def platform(tree: Tree) -> Platform:
-    """The platform's facts; they leave open what the tree leaves open."""
-    missing = {"missing_lib": "it is missing", "present_lib.missing": "it is missing"}
-    if LIBRARY not in tree.open:
-        missing["maybe_lib"] = "it is missing"
-    return Platform(
-        "cuda", DEVICE, PREDICATES, present={"present_lib": "is there"}, missing=missing
-    )
-
-
-@dataclass
-class Answers:
-    """What an import run says of a tree: how each entry ends, every namespace, each probe."""
-
-    run: ImportRun
-    entries: list[tuple[Value, Doubts]]
-    names: dict[str, dict[str, Value]]
-    probes: list[tuple[Value, Doubts]]
-
-
-def answers(tree: Tree) -> Answers:
-    """Import the entries of a tree in an import run, then ask the probes."""
-    run = ImportRun(program(tree), platform(tree), _CONVENTIONS)
-    entries = [_imported(run, name) for name in tree.entries]
-    modules = {n: m for n, m in run.modules.items() if isinstance(m, ModuleValue)}
-    names = {
-        name: {key: _forced(run, value) for key, value in module.names.items()}
-        for name, module in modules.items()
-    }
-    return Answers(run, entries, names, [_asked(run, m, n) for m, n in tree.probes])
-
-
-def _frame() -> Frame:
-    return Frame(ModuleValue("", "", False, ModuleFacts(())), {})
-
-
-def _imported(run: ImportRun, name: str) -> tuple[Value, Doubts]:
-    frame = _frame()
-    try:
-        return run.import_module(name, frame, Place("", 0)), frame.doubts
-    except PythonError as raised:
-        return raised.error, frame.doubts
-
-
-def _asked(run: ImportRun, module: str, name: str) -> tuple[Value, Doubts]:
-    frame = _frame()
-    owner = run.modules.get(module, UNBOUND)
-    if owner is UNBOUND:
-        return Error("KeyError", repr(module), ("KeyError", "Exception"), ()), frame.doubts
-    try:
-        value = run.force(run.attribute(owner, name, frame, 0), frame)
-    except PythonError as raised:
-        return raised.error, frame.doubts
-    return value, frame.doubts
-
-
-def _forced(run: ImportRun, value: Value) -> Value:
-    return run.force(value, _frame())
 
 
 @dataclass
@@ -183,7 +74,7 @@ class Comparison:
 
     def _ending(self, what: str, ours: tuple[Value, Doubts], theirs: Any, imports: bool) -> None:
         value, doubts = ours
-        doubted = [_brief(doubt.error) for doubt in doubts]
+        doubted = [brief(doubt.error) for doubt in doubts]
         shown = f"{what}: we say {show(value)}, doubts {doubted}; real {theirs}"
         if theirs[0] == "raises":
             error = (theirs[1], theirs[2])
@@ -231,141 +122,3 @@ class Comparison:
             len(module.doubts) or self.ours.run.open_conditions
         )
         self._note(None if unsure else False, f"{name} is loaded by us, and not really")
-
-
-def same_error(error: Error, type_: str, message: str) -> bool:
-    """Whether an error of ours is this exception, up to what is a placeholder in its message."""
-    if "?" in error.bases:
-        return True
-    if error.type != type_:
-        return False
-    ours, theirs = _normal(error.message), _normal(message)
-    return ours == theirs or _PLACEHOLDER in ours
-
-
-def _normal(message: str) -> str:
-    return " ".join(_PATH.sub("", message).split())
-
-
-def may_be_unbound(value: Value) -> bool:
-    """Whether a name may be missing where its value is this."""
-    if value is UNBOUND or (isinstance(value, ModuleValue) and len(value.doubts)):
-        return True
-    return isinstance(value, Either) and any(map(may_be_unbound, value.values()))
-
-
-def covers(value: Value, real: list[Any]) -> bool | None:
-    """Whether our value is the real one: True, False, or None where ours is undecided."""
-    match value:
-        case Opaque():
-            return None
-        case Either():
-            known = [covers(option, real) for option in value.values()]
-            return False if all(answer is False for answer in known) else None
-        case ClassValue():
-            return _same_class(value, real)
-        case ModuleValue() if len(value.doubts):
-            return None
-        case ModuleValue(name=name):
-            return real == ["module", name]
-        case Function(module=module, facts=facts):
-            return real == ["function", module.name, facts.name]
-        case Closure(module=module):
-            return real == ["function", module.name, "<lambda>"]
-        case PlatformObject():
-            return real == ["platform"]
-        case Instance(cls=cls):
-            return real == ["object", cls.dotted] or None
-        case Foreign() | Builtin():
-            return None if not _of_tree(real) else False
-        case tuple() | list():
-            return _same_items(value, real)
-        case dict():
-            return _same_dict(value, real)
-        case set() | frozenset():
-            return real == [type(value).__name__, sorted(map(repr, value))]
-        case None | bool() | int() | float() | str() | bytes():
-            return bool(real == ["constant", repr(value)])
-        case Method() | PlatformMethod():
-            return bool(real[0] == "object")
-        case _ if value is UNBOUND:
-            return False
-        case _:
-            return None if real[0] == "object" else False
-
-
-def _of_tree(real: list[Any]) -> bool:
-    if real[0] == "platform":
-        return True
-    return real[0] in ("module", "class", "function") and real[1].partition(".")[0] == ROOT
-
-
-def _same_items(value: tuple[Value, ...] | list[Value], real: list[Any]) -> bool | None:
-    if real[0] != type(value).__name__ or len(real[1]) != len(value):
-        return False
-    return _all(covers(ours, theirs) for ours, theirs in zip(value, real[1], strict=True))
-
-
-def _same_dict(value: dict[Value, Value], real: list[Any]) -> bool | None:
-    if real[0] != "dict" or [repr(key) for key in value] != [key for key, _ in real[1]]:
-        return False
-    return _all(
-        covers(ours, theirs) for ours, (_, theirs) in zip(value.values(), real[1], strict=True)
-    )
-
-
-def _all(answers: Any) -> bool | None:
-    known = list(answers)
-    if False in known:
-        return False
-    return None if None in known else True
-
-
-def _same_class(cls: ClassValue, real: list[Any]) -> bool | None:
-    if real[0] != "class" or real[1] != cls.dotted:
-        return False
-    try:
-        order = linearise(cls)
-    except InconsistentOrder:
-        return False
-    attributes = _all(_same_presence(lookup(cls, name), real[3][name]) for name in ATTRIBUTES)
-    if not all(isinstance(member, ClassValue | Foreign | Builtin) for member in order):
-        return None if attributes is not False else False
-    names = [member.dotted for member in order if isinstance(member, ClassValue)]
-    theirs = [name for name in real[2] if name.partition(".")[0] == ROOT]
-    return attributes if names == theirs else False
-
-
-def _same_presence(found: object, real: bool) -> bool | None:
-    match found:
-        case Found():
-            return real
-        case Missing():
-            return not real
-        case _:
-            return None
-
-
-def show(value: Value) -> str:
-    """A value of the run, for a person."""
-    match value:
-        case Either():
-            return f"one of ({', '.join(map(show, value.values()))})"
-        case ModuleValue(name=name):
-            return f"module {name}"
-        case ClassValue():
-            return f"class {value.dotted}"
-        case Function(module=module, facts=facts):
-            return f"function {module.name}.{facts.name}"
-        case Opaque(reason=reason):
-            return f"unknown ({reason})"
-        case Error():
-            return f"raises {_brief(value)} at {' <- '.join(map(str, value.chain))}"
-        case tuple() | list():
-            return f"{type(value).__name__} {[show(item) for item in value]}"
-        case _:
-            return repr(value)
-
-
-def _brief(error: Error) -> str:
-    return f"{error.type}: {error.message}"

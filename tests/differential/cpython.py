@@ -1,4 +1,4 @@
-"""Real Python, asked for what it makes of a tree (:mod:`tests.differential.worker`)."""
+"""Real Python, asked for what it makes of a tree (:mod:`differential.worker`)."""
 
 from __future__ import annotations
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from differential.author import LAZY, Author, Choices, World
+from differential.author import Author
 from differential.trees import OPEN_KINDS, PLATFORMS, ROOT, Tree
+from differential.world import LAZY, Choices, World
 
 _MODULES = ("vllm.a", "vllm.p.b", "vllm.p.c", "vllm.p.r.d", "vllm.q.e", "vllm.q.x")
 

@@ -23,22 +23,40 @@ OPEN = ("one", "other")
 POSSIBLE: tuple[object, ...] = (None, 0, 1, True, False, "", "cuda", (1,))
 
 _CONSTANTS = st.sampled_from(
-    ("0", "1", "2", "-1", "True", "False", "None", '""', '"cuda"', '"cu"', "()", "(1, 2)", '("cu",)')
+    (
+        "0",
+        "1",
+        "2",
+        "-1",
+        "True",
+        "False",
+        "None",
+        '""',
+        '"cuda"',
+        '"cu"',
+        "()",
+        "(1, 2)",
+        '("cu",)',
+    )
 )
-_DECIDED = st.sampled_from(
-    (*(f"current_platform.{name}()" for name in PREDICATES), "current_platform.device_type")
-) | _CONSTANTS
+_DECIDED = (
+    st.sampled_from(
+        (*(f"current_platform.{name}()" for name in PREDICATES), "current_platform.device_type")
+    )
+    | _CONSTANTS
+)
 _COMPARED = st.builds(
     "({} {} {})".format,
     _DECIDED,
     st.sampled_from(("==", "!=", "<", "<=", ">", ">=", "in", "not in")),
     _DECIDED,
 )
+#: An open leaf is compared by what no value of it refuses.
 _CHAINED = st.builds(
     "({} {} {} {} {})".format,
-    _DECIDED, st.sampled_from(("<", "==", "!=")), _DECIDED | st.sampled_from(OPEN),
+    _DECIDED, st.sampled_from(("==", "!=")), _DECIDED | st.sampled_from(OPEN),
     st.sampled_from(("==", "!=")), _DECIDED,
-)  # fmt: skip
+) | st.builds("({} < {} <= {})".format, _DECIDED, _DECIDED, _DECIDED)  # fmt: skip
 _ASKED = st.builds(
     "({} {})".format,
     st.sampled_from(OPEN),

@@ -20,8 +20,7 @@ _MODULE = ModuleValue("m", "m.py", False, ModuleFacts(()))
 def hierarchies(draw: st.DrawFn) -> Hierarchy:
     size = draw(st.integers(1, 9))
     return [
-        draw(st.lists(st.integers(-1, index - 1), max_size=4, unique=True))
-        for index in range(size)
+        draw(st.lists(st.integers(-1, index - 1), max_size=4, unique=True)) for index in range(size)
     ]
 
 

@@ -1,0 +1,105 @@
+"""What an import run says of a tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from auditor.evaluation.frame import Frame
+from auditor.evaluation.import_statements import Conventions, Program
+from auditor.facts import Func, ModuleFacts, Unparsed
+from auditor.imports import ImportRun
+from auditor.platforms import Platform
+from auditor.program import locate_modules
+from auditor.syntax import function_facts, module_facts
+from auditor.values import (
+    UNBOUND,
+    Doubts,
+    Error,
+    ModuleValue,
+    Place,
+    PythonError,
+    Value,
+    Version,
+)
+from differential.trees import DEVICE, LIBRARY, PREDICATES, ROOT, Tree
+
+_CONVENTIONS = Conventions(
+    frozenset({ROOT}),
+    f"{ROOT}.platforms.current_platform",
+    {"typing.TYPE_CHECKING": False},
+    Version(((3, 11), (3, 12), (3, 13))),
+)
+
+
+def program(tree: Tree) -> Program:
+    """The tree as the import run reads it."""
+    modules, namespaces = locate_modules(sorted(tree.files), [ROOT])
+    parsed = {path: module_facts(text.encode(), ROOT) for path, text in tree.files.items()}
+
+    def function(path: str, func: Func) -> Any:
+        return function_facts(tree.files[path].encode(), func.start, func.end, func.name)
+
+    broken = {path: facts for path, facts in parsed.items() if isinstance(facts, Unparsed)}
+    assert not broken, f"the generator wrote what does not parse: {broken}"
+    return Program(modules, namespaces - modules.keys(), parsed.__getitem__, function)
+
+
+def platform(tree: Tree) -> Platform:
+    """The platform's facts; they leave open what the tree leaves open."""
+    missing = {"missing_lib": "it is missing", "present_lib.missing": "it is missing"}
+    if LIBRARY not in tree.open:
+        missing["maybe_lib"] = "it is missing"
+    return Platform(
+        "cuda", DEVICE, PREDICATES, present={"present_lib": "is there"}, missing=missing
+    )
+
+
+@dataclass
+class Answers:
+    """What an import run says of a tree: how each entry ends, every namespace, each probe."""
+
+    run: ImportRun
+    entries: list[tuple[Value, Doubts]]
+    names: dict[str, dict[str, Value]]
+    probes: list[tuple[Value, Doubts]]
+
+
+def answers(tree: Tree) -> Answers:
+    """Import the entries of a tree in an import run, then ask the probes."""
+    run = ImportRun(program(tree), platform(tree), _CONVENTIONS)
+    entries = [_imported(run, name) for name in tree.entries]
+    modules = {n: m for n, m in run.modules.items() if isinstance(m, ModuleValue)}
+    names = {
+        name: {key: _forced(run, value) for key, value in module.names.items()}
+        for name, module in modules.items()
+    }
+    return Answers(run, entries, names, [_asked(run, m, n) for m, n in tree.probes])
+
+
+def _frame() -> Frame:
+    return Frame(ModuleValue("", "", False, ModuleFacts(())), {})
+
+
+def _imported(run: ImportRun, name: str) -> tuple[Value, Doubts]:
+    frame = _frame()
+    try:
+        return run.import_module(name, frame, Place("", 0)), frame.doubts
+    except PythonError as raised:
+        return raised.error, frame.doubts
+
+
+def _asked(run: ImportRun, module: str, name: str) -> tuple[Value, Doubts]:
+    frame = _frame()
+    owner = run.modules.get(module, UNBOUND)
+    if owner is UNBOUND:
+        return Error("KeyError", repr(module), ("KeyError", "Exception"), ()), frame.doubts
+    try:
+        value = run.force(run.attribute(owner, name, frame, 0), frame)
+    except PythonError as raised:
+        return raised.error, frame.doubts
+    return value, frame.doubts
+
+
+def _forced(run: ImportRun, value: Value) -> Value:
+    return run.force(value, _frame())
