@@ -35,7 +35,7 @@ class InconsistentOrder(Exception):  # noqa: N818 - an outcome that Python names
     """No linearisation satisfies all bases (Python raises ``TypeError`` there)."""
 
     def __init__(self, candidates: Sequence[object]) -> None:
-        names = ", ".join(dict.fromkeys(member_name(one).rpartition(".")[2] for one in candidates))
+        names = ", ".join(member_name(one).rpartition(".")[2] for one in dict.fromkeys(candidates))
         # The words of CPython, line break and all (Objects/typeobject.c, set_mro_error).
         super().__init__(
             f"Cannot create a consistent method resolution\norder (MRO) for bases {names}"

@@ -60,6 +60,8 @@ class ImportRun(ImportStatements):
         self.modules: dict[str, Value] = {}
         self.failed: dict[str, ModuleValue] = {}
         self.outcomes: dict[Place, bool] = {}
+        #: Modules that were run twice, since a branch alone had imported them first.
+        self.run_again: set[str] = set()
         self.open_conditions: dict[tuple[Place, str], Undecided] = {}
         self.unparsed: dict[str, f.Unparsed] = {}
         self.paths_read: set[str] = set()
@@ -168,6 +170,7 @@ class ImportRun(ImportStatements):
             return module
         elsewhere, module.under = module.under[-1], shared
         self.modules.pop(module.name)
+        self.run_again.add(module.name)
         try:
             return self._find_and_load(module.name, frame, place)
         except PythonError as raised:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from auditor import facts as f
 from auditor.evaluation.calls import Calls
@@ -11,6 +12,7 @@ from auditor.evaluation.frame import CONSTANT_TYPES, Frame
 from auditor.values import (
     UNBOUND,
     Deferred,
+    Either,
     Error,
     Foreign,
     Guard,
@@ -20,6 +22,7 @@ from auditor.values import (
     PlatformObject,
     PythonError,
     Trace,
+    Undecided,
     Value,
     Version,
     builtin_error,
@@ -230,10 +233,26 @@ class ImportStatements(Calls):
         if not isinstance(module, ModuleValue):
             known = module.name if isinstance(module, Foreign) else "an unknown module"
             frame.module.wild = Opaque(f"may come from {known} by a star import", place)
-            return
-        trace, frame.trace = frame.trace, None
-        exported = self.force(self._present(module, "__all__", frame, place), frame)
-        frame.trace = trace
+            return None
+        exported = module.names.get("__all__", UNBOUND)
+        if exported is UNBOUND:
+            trace, frame.trace = frame.trace, None
+            exported = self._present(module, "__all__", frame, place)
+            frame.trace = trace
+        exported = self.force(exported, frame)
+        if isinstance(exported, Either):
+            why = Undecided(f"the __all__ of {module.name} is one of several", place)
+            branches = [
+                (guard, partial(self._star_names, module, option, frame, stmt, place))
+                for guard, option in self.alive(exported)
+            ]
+            return self.fork(frame, why, branches)
+        return self._star_names(module, exported, frame, stmt, place)
+
+    def _star_names(
+        self, module: ModuleValue, exported: Value, frame: Frame, stmt: f.ImportFrom, place: Place
+    ) -> None:
+        """Bind what a star import binds, for one value of ``__all__``."""
         if isinstance(exported, CONSTANT_TYPES) and not isinstance(exported, str | bytes):
             message = f"{type(exported).__name__!r} object is not iterable"
             raise PythonError(builtin_error("TypeError", message, place))

@@ -25,6 +25,7 @@ class Comparison:
     decided: int = 0
     left_open: int = 0
     parted: bool = False
+    excused: bool = False
 
     def run(self) -> Comparison:
         """Compare everything there is to compare."""
@@ -62,15 +63,18 @@ class Comparison:
             self.problems.append(what)
 
     def _excused(self) -> bool:
-        """What follows from an exception that came by an open condition, beyond its handler.
+        """What is not followed of an open condition, beyond the branches that it decides.
 
-        A module that failed so, and was imported again, has run twice, in another state of the
-        process. And what only a set variable makes raise is noted, and not followed further.
+        A module that failed by it, or that one branch alone imported first, and that is imported
+        once more, runs in another state of the process than the run can tell. And what only a
+        set variable makes raise is noted, and not followed further.
         """
         if not self.tree.open:
             return False
         noted = self.with_variable and self._only_with_variable("")
-        return noted or any(count > 1 for count in self.theirs["runs"].values())
+        twice = any(count > 1 for count in self.theirs["runs"].values())
+        self.excused = noted or twice or bool(self.ours.run.run_again)
+        return self.excused
 
     def _ending(self, what: str, ours: tuple[Value, Doubts], theirs: Any, imports: bool) -> None:
         value, doubts = ours
@@ -80,7 +84,10 @@ class Comparison:
             error = (theirs[1], theirs[2])
             if isinstance(value, Error) and same_error(value, *error):
                 return self._note(None if len(doubts) else True, shown)
-            covered = any(same_error(doubt.error, *error) for doubt in doubts)
+            # Doubts are kept one for each type and condition, with the first message.
+            covered = any(
+                error[0] in doubt.error.bases[:1] or "?" in doubt.error.bases for doubt in doubts
+            )
             # How deep Python recurses before it gives up is not followed.
             covered = covered or theirs[1] == "RecursionError"
             self.parted = covered or self._only_with_variable(error[0])

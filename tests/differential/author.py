@@ -11,6 +11,9 @@ from differential.world import CLASSES, CONSTANTS, FUNCTIONS
 
 Lines = list[str]
 
+#: How deep statements nest: the depth of those at the top level of a module.
+TOP = 2
+
 ERRORS = ("ImportError", "ModuleNotFoundError", "AttributeError", "NotImplementedError",
           "ValueError", "KeyError")  # fmt: skip
 CAUGHT = ("ImportError", "(ImportError, AttributeError)", "ModuleNotFoundError", "Exception",
@@ -22,7 +25,7 @@ class Author(Reader):
 
     def text(self, statements: int) -> str:
         """The source of the module."""
-        body = [line for _ in range(statements) for line in self.statement(2)]
+        body = [line for _ in range(statements) for line in self.statement(TOP)]
         if self.chance(25):
             body += self._module_getattr()
         self.world.exports[self.module] = dict(self.bound)
@@ -125,6 +128,8 @@ class Author(Reader):
         self.in_class = outer
         known = all(self.bound.get(base) == "class" for base in bases)
         self.bind(name, "class" if known else "foreign")
+        if depth == TOP and not self.in_class:
+            self.sure.add(name)
         return [f"class {name}({', '.join(bases)}):" if bases else f"class {name}:", *body]
 
     def _member(self, depth: int) -> Lines:
@@ -168,7 +173,7 @@ class Author(Reader):
         return [line]
 
     def _augmented(self, depth: int) -> Lines:
-        name = self.named("constant", CONSTANTS)
+        name = "" if self.world.open else self.named("constant", CONSTANTS)
         return [f"{name} += {self.number()}"] if name else self._assign(depth)
 
     def _exported(self, depth: int) -> Lines:
@@ -205,7 +210,8 @@ class Author(Reader):
 
     def _patch(self, depth: int) -> Lines:
         cls = self.named("class", CLASSES)
-        if not cls:
+        # A store into what only some branches bind is taken to be made.
+        if not cls or (self.world.open and cls not in self.sure):
             return self._assign(depth)
         name = self.pick(ATTRIBUTES)
         form = self.pick(("{0}.{1} = {2}", 'setattr({0}, "{1}", {2})', "{0}.{1} = lambda self: 1",
@@ -219,6 +225,7 @@ class Author(Reader):
         name = self.pick(known)
         if not self.in_class:
             self.bound.pop(name)
+            self.sure.discard(name)
         return [f"del {name}"]
 
     def _raise(self, depth: int) -> Lines:
@@ -242,7 +249,8 @@ class Author(Reader):
             lines += [f"except {self.pick(CAUGHT)}{name}:", *self._handler(depth)]
         if self.chance(30):
             lines += ["else:", *self.block(depth - 1, 1)]
-        if self.chance(25):
+        # What only a doubt leaves behind is not followed through ``finally``.
+        if self.chance(25) and not self.world.open:
             lines += ["finally:", *self.block(depth - 1, 1)]
         return lines
 

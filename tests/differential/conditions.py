@@ -17,7 +17,8 @@ LITERALS = ("0", "1", "2", "-1", "True", "False", "None", '""', '"cuda"', '"cu"'
 class Reader:
     """Writes what one module reads.
 
-    ``bound`` are its names so far, each with its kind; ``needs`` the imports it starts with.
+    ``bound`` are its names so far, each with its kind, and ``sure`` those of classes that no
+    branch decides; ``needs`` are the imports that it starts with.
     """
 
     def __init__(self, world: World, module: str) -> None:
@@ -26,6 +27,7 @@ class Reader:
         self.pick, self.chance = world.choices.pick, world.choices.chance
         self.bound: dict[str, str] = {}
         self.needs: dict[str, None] = {}
+        self.sure: set[str] = set()
         self.in_class = False
 
     def named(self, kind: str, pool: Sequence[str]) -> str:
@@ -57,6 +59,7 @@ class Reader:
     def bind(self, name: str, kind: str) -> None:
         if not self.in_class:
             self.bound[name] = kind
+            self.sure.discard(name)
 
     # --- expressions
 

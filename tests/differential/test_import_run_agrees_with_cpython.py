@@ -49,6 +49,8 @@ def hold(tree: Tree, cpython: CPython, tally: Counter[str]) -> None:
         assert not comparison.problems, "\n".join(comparison.problems)
         tally["decided"] += comparison.decided
         tally["open"] += comparison.left_open
+        tally["processes"] += 1
+        tally["excused"] += comparison.excused
 
 
 def check(cpython: CPython, examples: int, *, open_conditions: bool) -> Counter[str]:
@@ -71,23 +73,22 @@ def check(cpython: CPython, examples: int, *, open_conditions: bool) -> Counter[
     return tally
 
 
-def test_no_decided_answer_differs_from_cpython_in_a_few_packages(cpython: CPython) -> None:
-    tally = check(cpython, 150, open_conditions=False)
+@pytest.mark.parametrize("open_conditions", [False, True])
+def test_no_decided_answer_differs_from_cpython_in_a_few_packages(
+    cpython: CPython, open_conditions: bool
+) -> None:
+    tally = check(cpython, 75, open_conditions=open_conditions)
     assert tally["decided"] > tally["open"]
 
 
 @pytest.mark.slow
 def test_no_decided_answer_differs_from_cpython(cpython: CPython) -> None:
-    tally = check(cpython, EXAMPLES, open_conditions=False)
-    assert tally["decided"] > 30 * tally["open"], "nearly all of it can be decided"
+    tally = check(cpython, EXAMPLES * 4 // 5, open_conditions=False)
+    assert tally["decided"] > 100 * tally["open"], "nearly all of it can be decided"
 
 
-@pytest.mark.xfail(
-    reason="Known gap: where an earlier statement may raise by an open condition, an exception "
-    "that is sure further on is reported, although the earlier one may come first.",
-    strict=True,
-)
 @pytest.mark.slow
 def test_every_real_outcome_of_an_open_condition_is_covered(cpython: CPython) -> None:
-    tally = check(cpython, 400, open_conditions=True)
+    tally = check(cpython, EXAMPLES // 5, open_conditions=True)
     assert tally["decided"] > 5 * tally["open"]
+    assert tally["processes"] > 50 * tally["excused"], "what is not followed is rare"

@@ -21,6 +21,7 @@ from functools import partial
 from importlib.machinery import SourceFileLoader
 
 ROOT = "vllm"
+Child = tuple[int, int]
 PLAIN = (bool, int, float, str, bytes, type(None))
 
 
@@ -131,35 +132,46 @@ def write(folder: str, files: dict[str, str]) -> None:
             stream.write(text)
 
 
-def forked(folder: str, request: dict[str, typing.Any], run: dict[str, typing.Any]) -> typing.Any:
-    """The report of one run in a process of its own."""
+def start(folder: str, request: dict[str, typing.Any], run: dict[str, typing.Any]) -> Child:
+    """Begin one run in a process of its own."""
     reader, writer = os.pipe()
     pid = os.fork()
-    if not pid:
-        status = 1
-        try:
-            os.close(reader)
-            with open(writer, "wb") as stream:
-                stream.write(child(folder, request, run))
-            status = 0
-        finally:
-            os._exit(status)
-    os.close(writer)
+    if pid:
+        os.close(writer)
+        return pid, reader
+    status = 1
+    try:
+        os.close(reader)
+        with open(writer, "wb") as stream:
+            stream.write(child(folder, request, run))
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def finish(started: Child) -> typing.Any:
+    """The report of a run."""
+    pid, reader = started
     with open(reader, "rb") as stream:
         answer = stream.read()
     _, status = os.waitpid(pid, 0)
     return json.loads(answer) if not status else {"failed": status}
 
 
+def answers(request: dict[str, typing.Any]) -> list[typing.Any]:
+    """The reports of all runs of a request, which go on side by side."""
+    with tempfile.TemporaryDirectory(prefix="differential-") as folder:
+        started = []
+        for number, run in enumerate(request["runs"]):
+            own = os.path.join(folder, str(number))
+            write(own, request["files"])
+            started.append(start(own, request, run))
+        return [finish(one) for one in started]
+
+
 def main() -> None:
     for line in sys.stdin:
-        request = json.loads(line)
-        answers = []
-        for run in request["runs"]:
-            with tempfile.TemporaryDirectory(prefix="differential-") as folder:
-                write(folder, request["files"])
-                answers.append(forked(folder, request, run))
-        print(json.dumps(answers), flush=True)
+        print(json.dumps(answers(json.loads(line))), flush=True)
 
 
 if __name__ == "__main__":
