@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import sqlite3
 import sys
 from collections.abc import Iterable, Iterator
@@ -47,25 +48,34 @@ def tool_salt() -> bytes:
     """
     digest = hashlib.blake2b(digest_size=16)
     digest.update(f"{__version__} {sys.version_info[:2]}".encode())
-    for name in ("facts.py", "syntax.py"):
+    for name in ("facts.py", "outline.py", "syntax.py"):
         digest.update(Path(__file__).with_name(name).read_bytes())
     return digest.digest()
 
 
-def facts_key(content_key: bytes, root: str) -> bytes:
-    """The key of a file's facts: 16 bytes over its content key, its root package and the tool."""
+def facts_key(content_key: bytes, subject: str) -> bytes:
+    """The key of what is read off a file: 16 bytes over its content key, the tool and ``subject``.
+
+    Args:
+        content_key: the key of the file's bytes.
+        subject: what is read off it, and for which root package.
+    """
     digest = hashlib.blake2b(content_key, digest_size=16, key=tool_salt())
-    digest.update(root.encode())
+    digest.update(subject.encode())
     return digest.digest()
 
 
 class FactCache:
-    """Facts by key. Without a folder it keeps nothing; it never raises."""
+    """Facts by key. Without a folder it keeps nothing; it never raises.
+
+    A forked child keeps nothing either: SQLite forbids the use of a connection across a fork.
+    """
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._connection: sqlite3.Connection | None = None
         self._dropped = False
+        self._process = os.getpid()
         if folder is not None:
             self._open(folder)
 
@@ -91,7 +101,7 @@ class FactCache:
 
     def load(self, keys: Iterable[bytes]) -> Iterator[tuple[bytes, Parsed]]:
         """The entries among ``keys`` that are there and intact."""
-        if self._connection is None:
+        if self._connection is None or os.getpid() != self._process:
             return
         wanted = list(keys)
         for start in range(0, len(wanted), _CHUNK):
@@ -115,7 +125,7 @@ class FactCache:
     def store(self, entries: Iterable[tuple[bytes, bytes]]) -> None:
         """Keep encoded facts; all of them or, where that fails, none."""
         rows = [(key, _digest(blob), blob) for key, blob in entries]
-        if self._connection is None or not rows:
+        if self._connection is None or not rows or os.getpid() != self._process:
             return
         try:
             with self._connection:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from auditor import facts as f
-from auditor.classes import Found, Lookup, Missing, Open, lookup
+from auditor.classes import Found, Lookup, Missing, Open, linearise, lookup
 from auditor.coverage import ErrorInfo, Row, Step, VerdictName
 from auditor.engine import GuardSite
 from auditor.evidence import Evidence
@@ -24,6 +24,7 @@ from auditor.values import (
     Function,
     ModuleValue,
     Opaque,
+    Place,
     PythonError,
     Trace,
     Undecided,
@@ -130,7 +131,7 @@ class Introspector:
     def _of_value(self, value: Value) -> Resolution:
         match value:
             case ClassValue():
-                return Loaded(value, lookup(value, self._capability.name))
+                return self._of_class(value)
             case Either(options=options):
                 answers = [self._of_value(option) for option in value.values()]
                 loaded = [answer for answer in answers if isinstance(answer, Loaded)]
@@ -146,6 +147,16 @@ class Introspector:
                 return Nothing()
             case _:
                 return Unresolved(Undecided(f"the name is bound to a {type(value).__name__}"))
+
+    def _of_class(self, cls: ClassValue) -> Resolution:
+        """A class counts as loaded when the files that define it and its bases parse in full."""
+        family = [one for one in linearise(cls) if isinstance(one, ClassValue)]
+        for path in dict.fromkeys(one.module.path for one in family):
+            why = self._files.grammar(path)
+            if why is not None:
+                self._run.unparsed[path] = why
+                return Unresolved(Undecided(f"{path} {why.reason}", Place(path, why.line)))
+        return Loaded(cls, lookup(cls, self._capability.name))
 
     def _class_row(self, entry: Entry, cls: ClassValue, found: Lookup, steps: list[Step]) -> Row:
         steps.extend(self._evidence.class_steps(cls, self._capability.name, found))

@@ -2,8 +2,9 @@
 
 An answer is kept with the content key of every file that was consulted for it. It counts as long
 as all of them are the same. A module that changed without changing what its top level says (a
-function's body, a comment) keeps the answer too, when neither its functions were run nor the lines
-that the evidence cites have changed: the facts are what the answer rests on.
+function's body, a comment) keeps the answer too, when neither the functions that were run nor the
+lines that the evidence cites have changed; where they stand on other lines now, the document says
+so (:mod:`auditor.moved`).
 
 Everything here may be deleted, shared or damaged: an entry carries a digest, and one that is not
 intact is computed again.
@@ -20,10 +21,10 @@ from pathlib import Path
 
 import msgspec
 
-from auditor import facts as f
-from auditor.coverage import Coverage, SourceInfo, Step
+from auditor.coverage import Coverage, SourceInfo, Step, sorted_coverage
 from auditor.engine import guards_in
 from auditor.factcache import encode
+from auditor.moved import Lines, NotMoved, moved_lines, relined
 from auditor.program import Files, Probe
 from auditor.sources.cache import Cache, CacheConfig
 from auditor.sources.tree import Source, stamp
@@ -96,11 +97,24 @@ class Memo:
         """The kept answer, if every file that it rests on still says the same."""
         blob = self._cache.read(name)
         entry = _opened(blob) if blob is not None else None
-        if entry is None or not all(_unchanged(item, files, source) for item in entry.consulted):
+        if entry is None:
+            return None
+        moved: dict[str, Lines] = {}
+        for item in entry.consulted:
+            lines = _where_now(item, files, source)
+            if lines is None:
+                return None
+            if any(old != new for old, new in lines.items()):
+                moved[item.path] = lines
+        try:
+            coverage: Coverage = relined(entry.coverage, moved)
+        except NotMoved:
             return None
         digest = digest_of({path: files.key(path) for path in entry.read})
         info = SourceInfo(source.label, source.version, digest)
-        return msgspec.structs.replace(entry.coverage, source=info)
+        return msgspec.structs.replace(
+            sorted_coverage(coverage) if moved else coverage, source=info
+        )
 
     def store(
         self,
@@ -151,12 +165,14 @@ def digest_of(keys: Mapping[str, bytes]) -> str:
 
 def _answer(files: Files, path: str, probe: Probe) -> bytes:
     """A digest of what a file answers to a probe."""
-    kind, name, line, start, end = probe
+    kind, name, _, start, end = probe
     match kind:
         case "facts":
             content = encode(files.facts(path))
+        case "grammar":
+            content = encode(files.grammar(path))
         case "function":
-            content = encode(files.function(path, f.Func(name, line, start, end, (), ())))
+            content = "\n".join(files.line(path, n) for n in range(start, end + 1)).encode()
         case "guards":
             content = repr(guards_in(files.text(path), path, name)).encode()
         case _:
@@ -183,15 +199,42 @@ def _opened(blob: bytes) -> _Entry | None:
         return None
 
 
-def _unchanged(item: Consulted, files: Files, source: Source) -> bool:
+def _where_now(item: Consulted, files: Files, source: Source) -> Lines | None:
+    """Where the lines of a file are now: nowhere else when it is empty; None when it changed."""
     if item.stamp and stamp(source.tree, item.path) == item.stamp:
         files.trust(item.path, item.key)
-        return True
+        return {}
     if files.key(item.path) == item.key:
-        return True
-    return all(
-        _answer(files, item.path, probe) == answer for probe, answer in item.answers
-    ) and all(_line_digest(files, item.path, number) == text for number, text in item.cited)
+        return {}
+    lines: Lines | None = {}
+    for probe, answer in item.answers:
+        if probe[0] == "facts" and _answer(files, item.path, probe) != answer:
+            before = files.facts_before(item.path, item.key)
+            lines = moved_lines(before, files.facts(item.path)) if before is not None else None
+    if lines is None:
+        return None
+    for probe, answer in item.answers:
+        if probe[0] != "facts" and not _answers_alike(files, item.path, probe, answer, lines):
+            return None
+    same = all(old == new for old, new in lines.items())
+    for number, text in item.cited:
+        now = lines.get(number, number if same else 0)
+        if _line_digest(files, item.path, now) != text:
+            return None
+    return lines
+
+
+def _answers_alike(files: Files, path: str, probe: Probe, answer: bytes, lines: Lines) -> bool:
+    """Whether a probe has the answer of before; lines of a function go where the function went."""
+    kind, name, line, start, end = probe
+    if kind == "function":
+        moved = lines.get(start)
+        if moved is None:
+            return False
+        by = moved - start
+        probe = (kind, name, line + by, start + by, end + by)
+        lines.update({number: number + by for number in range(start, end + 1)})
+    return _answer(files, path, probe) == answer
 
 
 def _line_digest(files: Files, path: str, number: int) -> bytes:
@@ -204,7 +247,8 @@ def _cited_lines(coverage: Coverage) -> dict[str, set[int]]:
     for row in coverage.rows:
         chain: tuple[Step, ...] = row.error.chain if row.error else ()
         for step in (*row.evidence, *chain):
-            lines.setdefault(step.path, set()).add(step.line)
+            if step.kind != "module":
+                lines.setdefault(step.path, set()).add(step.line)
     for item in coverage.undecided:
         lines.setdefault(item.path, set()).add(item.line)
     return lines

@@ -24,7 +24,9 @@ def prefetch(
     worker = Worker(parse_batch) if can_fork(processes) else None
     try:
         seen: set[str] = set()
-        wave = _with_parents(names, modules) - seen
+        wave = _with_parents(names, modules)
+        # Most of these define a class that will be reported, and then have to parse in full.
+        files.check(sorted(modules[name][0] for name in wave), worker)
         while wave:
             seen |= wave
             files.load(sorted(modules[name][0] for name in wave), worker)

@@ -10,14 +10,20 @@ from auditor.evaluation.import_statements import Program
 from auditor.factcache import FactCache, Parsed, decode, encode, facts_key
 from auditor.processes import Worker
 from auditor.sources.tree import Tree, key_of
-from auditor.syntax import function_facts, module_facts
+from auditor.syntax import function_facts, grammar, module_facts
 
 #: Fewer bytes than this are parsed faster than they are handed over.
 _WORTH_SHARING = 200_000
 
+#: What can be read off a file as a whole: its facts, or whether its grammar is right.
+_FACTS, _GRAMMAR = "facts", "grammar"
 
-#: What was asked of a file: its facts, a function (name, line, start, end), its guards, its text.
+#: What was asked of a file: its facts, its grammar, a function (name, line, start, end), its
+#: guards, its text.
 Probe = tuple[str, str, int, int, int]
+
+#: A file to parse: the key of the outcome, what is wanted of it, its path and its bytes.
+Job = tuple[bytes, str, str, bytes]
 
 
 class Files:
@@ -28,7 +34,7 @@ class Files:
         self._cache = cache or FactCache(None)
         self._sources: dict[str, bytes | f.Unparsed] = {}
         self._lines: dict[str, list[bytes]] = {}
-        self._facts: dict[str, Parsed] = {}
+        self._parsed: dict[str, dict[str, Parsed]] = {_FACTS: {}, _GRAMMAR: {}}
         self._functions: dict[tuple[str, int], f.FunctionFacts | f.Unparsed] = {}
         self._keys: dict[str, bytes] = {}
         self._probes: dict[str, set[Probe]] = {}
@@ -77,43 +83,61 @@ class Files:
 
     def facts(self, path: str) -> Parsed:
         """The facts of a module."""
-        self.note(path, ("facts", "", 0, 0, 0))
-        facts = self._facts.get(path)
+        self.note(path, (_FACTS, "", 0, 0, 0))
+        facts = self._parsed[_FACTS].get(path)
         if facts is None:
             self.load([path], None)
-            facts = self._facts[path]
+            facts = self._parsed[_FACTS][path]
         return facts
+
+    def facts_before(self, path: str, key: bytes) -> Parsed | None:
+        """The facts that a file had when its content key was ``key``, if they are still kept."""
+        wanted = _key_of(_FACTS, key, path)
+        return dict(self._cache.load([wanted])).get(wanted)
+
+    def grammar(self, path: str) -> f.Unparsed | None:
+        """Why a file does not parse, function bodies included; None when it does."""
+        self.note(path, (_GRAMMAR, "", 0, 0, 0))
+        if path not in self._parsed[_GRAMMAR]:
+            self.check([path], None)
+        outcome = self._parsed[_GRAMMAR][path]
+        return outcome if isinstance(outcome, f.Unparsed) else None
 
     def load(self, paths: Sequence[str], worker: Worker | None) -> None:
         """Have the facts of several files at hand: from the cache, or parsed, in two processes."""
+        self._have(_FACTS, paths, worker)
+
+    def check(self, paths: Sequence[str], worker: Worker | None) -> None:
+        """Have it at hand whether several files parse, in the same way as their facts."""
+        self._have(_GRAMMAR, paths, worker)
+
+    def _have(self, kind: str, paths: Sequence[str], worker: Worker | None) -> None:
+        known = self._parsed[kind]
         keys: dict[bytes, list[str]] = {}
         for path in paths:
-            if path not in self._facts:
-                keys.setdefault(facts_key(self.key(path), _root(path)), []).append(path)
-        for key, facts in self._cache.load(keys):
-            for path in keys.pop(key):
-                self._facts[path] = facts
-        self._parse(keys, worker)
+            if path not in known:
+                keys.setdefault(_key_of(kind, self.key(path), path), []).append(path)
+        for key, parsed in self._cache.load(keys):
+            known.update(dict.fromkeys(keys.pop(key), parsed))
+        self._parse(kind, keys, worker)
 
-    def _parse(self, keys: dict[bytes, list[str]], worker: Worker | None) -> None:
-        """Parse one file for each key, and keep the facts for the next run."""
-        jobs: list[tuple[bytes, str, bytes]] = []
+    def _parse(self, kind: str, keys: dict[bytes, list[str]], worker: Worker | None) -> None:
+        """Parse one file for each key, and keep the outcome for the next run."""
+        jobs: list[Job] = []
         for key, paths in keys.items():
             source = self.text(paths[0])
             if isinstance(source, bytes):
-                jobs.append((key, paths[0], source))
+                jobs.append((key, kind, paths[0], source))
             else:
-                self._facts.update(dict.fromkeys(paths, source))
+                self._parsed[kind].update(dict.fromkeys(paths, source))
         mine, theirs = _shared(jobs) if worker is not None else (jobs, [])
         sent = bool(theirs) and worker is not None and worker.send([job[1:] for job in theirs])
-        blobs = [encode(_parsed(path, source)) for _, path, source in mine]
+        blobs = parse_batch([job[1:] for job in mine])
         answer = worker.receive() if sent and worker is not None else None
         blobs += answer or parse_batch([job[1:] for job in theirs])
         done = [job[0] for job in (*mine, *theirs)]
         for key, blob in zip(done, blobs, strict=True):
-            facts = decode(blob)
-            for path in keys[key]:
-                self._facts[path] = facts
+            self._parsed[kind].update(dict.fromkeys(keys[key], decode(blob)))
         self._cache.store(zip(done, blobs, strict=True))
 
     def function(self, path: str, func: f.Func) -> f.FunctionFacts | f.Unparsed:
@@ -148,32 +172,40 @@ class Files:
         return lines[number - 1].decode("utf-8", "replace").strip()
 
 
+def _key_of(kind: str, content_key: bytes, path: str) -> bytes:
+    return facts_key(content_key, f"{kind} {_root(path)}")
+
+
 def _root(path: str) -> str:
     return path.partition("/")[0]
 
 
-def _parsed(path: str, source: bytes) -> Parsed:
-    return module_facts(source, _root(path))
+def parse_batch(batch: Sequence[tuple[str, str, bytes]]) -> list[bytes]:
+    """What each file is read as, encoded; what a worker process does.
+
+    A file whose grammar is right says so by facts of nothing.
+    """
+    return [
+        encode(
+            module_facts(source, _root(path))
+            if kind == _FACTS
+            else grammar(source) or f.ModuleFacts(())
+        )
+        for kind, path, source in batch
+    ]
 
 
-def parse_batch(batch: Sequence[tuple[str, bytes]]) -> list[bytes]:
-    """Encoded facts of each file; what a worker process does."""
-    return [encode(_parsed(path, source)) for path, source in batch]
-
-
-def _shared(
-    jobs: list[tuple[bytes, str, bytes]],
-) -> tuple[list[tuple[bytes, str, bytes]], list[tuple[bytes, str, bytes]]]:
+def _shared(jobs: list[Job]) -> tuple[list[Job], list[Job]]:
     """Two halves of about the same number of bytes."""
-    total = sum(len(source) for _, _, source in jobs)
+    total = sum(len(job[3]) for job in jobs)
     if total < _WORTH_SHARING:
         return jobs, []
-    halves: tuple[list[tuple[bytes, str, bytes]], list[tuple[bytes, str, bytes]]] = ([], [])
+    halves: tuple[list[Job], list[Job]] = ([], [])
     sizes = [0, 0]
-    for job in sorted(jobs, key=lambda job: -len(job[2])):
+    for job in sorted(jobs, key=lambda job: -len(job[3])):
         lighter = sizes.index(min(sizes))
         halves[lighter].append(job)
-        sizes[lighter] += len(job[2])
+        sizes[lighter] += len(job[3])
     return halves
 
 

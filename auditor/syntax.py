@@ -56,6 +56,7 @@ from auditor.facts import (
     Walrus,
     With,
 )
+from auditor.outline import outline
 
 #: A file longer than this is not source that a person wrote; parsing it would need about
 #: 200 times its size in memory.
@@ -75,18 +76,31 @@ _DEFERRED = (ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def module_facts(source: bytes, root: str) -> ModuleFacts | Unparsed:
-    """The facts of one module.
+    """The facts of one module; the grammar inside its functions is :func:`grammar`'s to judge.
 
     Args:
         source: the bytes of the file, in the encoding that it declares (PEP 263).
         root: the top-level package the module belongs to; names imported from elsewhere are
             foreign, and attributes of foreign things are taken to exist.
     """
-    tree = parse(source)
+    tree = _top_level(source)
     if isinstance(tree, Unparsed):
         return tree
     builder = _Builder(source, root, _postpones_annotations(tree))
     return ModuleFacts(builder.block(tree.body))
+
+
+def _top_level(source: bytes) -> ast.Module | Unparsed:
+    """The syntax tree without function bodies, or with them where the outline is not sure."""
+    reduced = outline(source) if len(source) <= MAX_SOURCE_BYTES else None
+    tree = parse(reduced) if reduced is not None else None
+    return tree if isinstance(tree, ast.Module) else parse(source)
+
+
+def grammar(source: bytes) -> Unparsed | None:
+    """Why a file as a whole, function bodies included, does not parse; None when it does."""
+    tree = parse(source)
+    return tree if isinstance(tree, Unparsed) else None
 
 
 def function_facts(source: bytes, start: int, end: int, name: str) -> FunctionFacts | Unparsed:
@@ -489,7 +503,7 @@ class _Builder:
         """Dotted names read when ``nodes`` are evaluated, less those that surely exist."""
         found: dict[str, None] = {}
         for node in nodes:
-            for dotted in _reads(node):
+            for dotted in _reads(node, []):
                 head, _, rest = dotted.partition(".")
                 if not (self._prune and self._surely_exists(head, rest)):
                     found[dotted] = None
@@ -579,28 +593,31 @@ def _target_names(target: ast.expr) -> Iterator[str]:
             return
 
 
-def _reads(node: ast.AST) -> Iterator[str]:
-    """Dotted names that evaluating ``node`` reads at once.
+def _reads(node: ast.AST, found: list[str]) -> list[str]:
+    """Add to ``found`` the dotted names that evaluating ``node`` reads at once.
 
     Bodies of lambdas, and all but the first iterable of a comprehension, run later or in a
     scope of their own, and what they read is not listed.
     """
-    match node:
-        case ast.Attribute() | ast.Name():
-            parts: list[str] = []
-            inner: ast.expr = node
-            while isinstance(inner, ast.Attribute):
-                parts.append(inner.attr)
-                inner = inner.value
-            if isinstance(inner, ast.Name):
-                yield ".".join([inner.id, *reversed(parts)])
-            else:
-                yield from _reads(inner)
-        case ast.Lambda(args=arguments):
-            for default in [*arguments.defaults, *filter(None, arguments.kw_defaults)]:
-                yield from _reads(default)
-        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-            yield from _reads(node.generators[0].iter)
-        case _:
-            for child in ast.iter_child_nodes(node):
-                yield from _reads(child)
+    kind = type(node)
+    if kind is ast.Constant:
+        return found
+    if isinstance(node, ast.Name | ast.Attribute):
+        parts: list[str] = []
+        inner: ast.expr = node
+        while isinstance(inner, ast.Attribute):
+            parts.append(inner.attr)
+            inner = inner.value
+        if isinstance(inner, ast.Name):
+            found.append(".".join([inner.id, *reversed(parts)]) if parts else inner.id)
+        else:
+            _reads(inner, found)
+    elif isinstance(node, ast.Lambda):
+        for default in [*node.args.defaults, *filter(None, node.args.kw_defaults)]:
+            _reads(default, found)
+    elif isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+        _reads(node.generators[0].iter, found)
+    else:
+        for child in ast.iter_child_nodes(node):
+            _reads(child, found)
+    return found

@@ -122,6 +122,85 @@ def test_a_comment_on_a_cited_line_is_seen(tree: Path, tmp_path: Path) -> None:
     assert document(tree, tmp_path / "cache") == document(tree)
 
 
+FAST = (
+    "from vllm.platforms import current_platform\n"
+    "def other():\n    return 1\n"
+    "def fast():\n    return current_platform.is_cuda()\n"
+    "if fast():\n    from .nvidia import Draft\nelse:\n    from .amd import Draft\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        (NVIDIA, "import torch.nn as nn", "# a comment\n\nimport torch.nn as nn"),
+        (
+            NVIDIA,
+            "        return None\n",
+            "        if True:\n            pass\n        return None\n",
+        ),
+        (INIT, "from vllm", "# above\nfrom vllm"),
+        (INIT, "    return 1\n", "    x = 1\n    return x\n"),
+        (INIT, "def fast():\n", "\n\ndef fast():\n"),
+    ],
+)
+def test_lines_that_only_moved_run_nothing(
+    tree: Path, tmp_path: Path, runs: list[str], path: str, old: str, new: str
+) -> None:
+    (tree / INIT).write_text(FAST)
+    before = document(tree, tmp_path / "cache")
+    text = (tree / path).read_text()
+    assert old in text
+    (tree / path).write_text(text.replace(old, new))
+    runs.clear()
+    after = document(tree, tmp_path / "cache")
+    assert runs == []
+    assert after != before
+    assert after == document(tree)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    return current_platform", "    # why\n    return current_platform"),
+        ("def fast", "X = 1\ndef fast"),
+        ("if fast():", "if not fast():"),
+        ("\nif fast():", "; Y = 2\nif fast():"),
+    ],
+)
+def test_lines_that_moved_and_say_more_are_run_again(
+    tree: Path, tmp_path: Path, runs: list[str], old: str, new: str
+) -> None:
+    (tree / INIT).write_text(FAST)
+    document(tree, tmp_path / "cache")
+    assert old in FAST
+    (tree / INIT).write_text(FAST.replace(old, new))
+    runs.clear()
+    after = document(tree, tmp_path / "cache")
+    assert runs
+    assert after == document(tree)
+
+
+def test_lines_of_a_chain_of_imports_that_moved(tree: Path, tmp_path: Path) -> None:
+    (tree / NVIDIA).write_text("import torch\n\n\ndef f():\n    pass\n\n\nraise OSError('no')\n")
+    document(tree, tmp_path / "cache")
+    (tree / NVIDIA).write_text(
+        "import torch\n\n\ndef f():\n    x = 1\n    return x\n\n\nraise OSError('no')\n"
+    )
+    assert document(tree, tmp_path / "cache") == document(tree)
+
+
+def test_lines_that_moved_without_the_facts_of_before(
+    tree: Path, tmp_path: Path, runs: list[str]
+) -> None:
+    document(tree, tmp_path / "cache")
+    (tmp_path / "cache" / "facts.sqlite3").unlink()
+    (tree / NVIDIA).write_text("# a comment\n" + (tree / NVIDIA).read_text())
+    runs.clear()
+    assert document(tree, tmp_path / "cache") == document(tree)
+    assert runs
+
+
 def test_a_function_that_was_run_and_changed_is_seen(tree: Path, tmp_path: Path) -> None:
     dispatch = (
         "from vllm.platforms import current_platform\n"
