@@ -22,7 +22,6 @@ from pathlib import Path
 import msgspec
 
 from auditor.coverage import Coverage, SourceInfo, Step, sorted_coverage
-from auditor.engine import guards_in
 from auditor.factcache import encode
 from auditor.moved import Lines, NotMoved, moved_lines, relined
 from auditor.program import Files, Probe
@@ -174,6 +173,8 @@ def _answer(files: Files, path: str, probe: Probe) -> bytes:
         case "function":
             content = "\n".join(files.line(path, n) for n in range(start, end + 1)).encode()
         case "guards":
+            from auditor.engine import guards_in
+
             content = repr(guards_in(files.text(path), path, name)).encode()
         case _:
             content = files.key(path)

@@ -19,7 +19,6 @@ from auditor.rulesdata import (
     PlatformRule,
     generated,
     optional_modules,
-    platforms,
     target,
 )
 from auditor.values import Place, Undecided, Value
@@ -147,11 +146,6 @@ def _prefixes(module: str) -> Iterator[str]:
     while module:
         yield module
         module = module.rpartition(".")[0]
-
-
-def platform_names() -> tuple[str, ...]:
-    """The known platforms, in the order of reports."""
-    return tuple(rule.name for rule in platforms())
 
 
 def build(

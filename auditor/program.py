@@ -1,16 +1,20 @@
-"""The files of a source as modules, with their facts."""
+"""The files of a source, and what is read off them.
+
+The parser is imported where something is parsed: a run over files that are all known parses none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from auditor import facts as f
 from auditor.errors import SourceError
-from auditor.evaluation.import_statements import Program
 from auditor.factcache import FactCache, Parsed, decode, encode, facts_key
-from auditor.processes import Worker
 from auditor.sources.tree import Tree, key_of
-from auditor.syntax import function_facts, grammar, module_facts
+
+if TYPE_CHECKING:
+    from auditor.processes import Worker
 
 #: Fewer bytes than this are parsed faster than they are handed over.
 _WORTH_SHARING = 200_000
@@ -145,6 +149,8 @@ class Files:
         key = (path, func.line)
         if key not in self._functions:
             self.note(path, ("function", func.name, func.line, func.start, func.end))
+            from auditor.syntax import function_facts
+
             source = self.text(path)
             self._functions[key] = (
                 source
@@ -185,6 +191,8 @@ def parse_batch(batch: Sequence[tuple[str, str, bytes]]) -> list[bytes]:
 
     A file whose grammar is right says so by facts of nothing.
     """
+    from auditor.syntax import grammar, module_facts
+
     return [
         encode(
             module_facts(source, _root(path))
@@ -207,36 +215,3 @@ def _shared(jobs: list[Job]) -> tuple[list[Job], list[Job]]:
         halves[lighter].append(job)
         sizes[lighter] += len(job[3])
     return halves
-
-
-def locate_modules(
-    files: Iterable[str], roots: Iterable[str]
-) -> tuple[dict[str, tuple[str, bool]], frozenset[str]]:
-    """Dotted names of the modules below ``roots``, and of folders without ``__init__.py``.
-
-    A package hides a module of the same name, as in Python's ``FileFinder``.
-    """
-    wanted = tuple(f"{root}/" for root in roots)
-    modules: dict[str, tuple[str, bool]] = {}
-    folders: set[str] = set()
-    for path in files:
-        if not path.endswith(".py") or not path.startswith(wanted):
-            continue
-        folder, _, name = path.rpartition("/")
-        folders.add(folder)
-        if name == "__init__.py":
-            modules[folder.replace("/", ".")] = (path, True)
-        else:
-            modules.setdefault(path[:-3].replace("/", "."), (path, False))
-    for folder in list(folders):
-        while "/" in folder:
-            folder = folder.rpartition("/")[0]
-            folders.add(folder)
-    names = {folder.replace("/", ".") for folder in folders}
-    return modules, frozenset(names - modules.keys())
-
-
-def program_of(files: Files, paths: Iterable[str], roots: Iterable[str]) -> Program:
-    """The program that an import run works on."""
-    modules, namespaces = locate_modules(sorted(paths), roots)
-    return Program(modules, namespaces, files.facts, files.function)

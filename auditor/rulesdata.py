@@ -283,3 +283,8 @@ def capability(name: str) -> Capability:
         if rule.name == name:
             return rule
     raise RuleError(f"no capability named {name!r}", where="rules/capabilities")
+
+
+def platform_names() -> tuple[str, ...]:
+    """The known platforms, in the order of reports."""
+    return tuple(rule.name for rule in platforms())

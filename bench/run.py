@@ -30,8 +30,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from auditor.api import Job, Request
-from auditor.factcache import FactCache
+from auditor.api import Request
+from auditor.job import Job
+from auditor.program import Files
 from auditor.sources.open import open_source
 
 AUDIT = [sys.executable, "-c", "from auditor.main import audit; audit()"]
@@ -157,7 +158,7 @@ def others(tree: Path, folder: Path, rounds: int, live: str | None) -> None:
 def closure(tree: Path) -> list[str]:
     """The Python files that the audit reads, from its own account."""
     source = open_source(str(tree), cwd=Path.cwd())
-    job = Job(source, Request(), FactCache(None))
+    job = Job(source, Request(), Files(source.tree))
     _, grounds = job.run(processes=1)
     return [str(tree / path) for path in sorted(grounds.read)]
 

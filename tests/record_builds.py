@@ -13,8 +13,8 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from auditor.api import conventions
 from auditor.environment import Environment
+from auditor.job import conventions
 from auditor.program import Files
 from auditor.rulesdata import PlatformRule, distributions, platforms, rules_folder, vendored
 from auditor.sources.index import find_releases

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pytest
 from trees.minivllm import PLATFORMS, files
 
-from auditor.api import conventions
 from auditor.builds import RecordedBuild, counts, parsed
 from auditor.environment import Environment, in_force, without_built
+from auditor.job import conventions
 from auditor.platforms import Existence, build
 from auditor.program import Files
 from auditor.rulesdata import (

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from trees.minivllm import GUARD, INIT, WITH_METHOD, WITHOUT_METHOD, write
 
-from auditor import api, memo
+from auditor import job, memo
 from auditor.answers import ask
 from auditor.api import Request, Resources, audit
 from auditor.coverage import to_json
@@ -44,7 +44,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(args[1].name)  # type: ignore[attr-defined]
         return ask(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(api, "ask", counted)
+    monkeypatch.setattr(job, "ask", counted)
     return asked
 
 
@@ -305,7 +305,7 @@ def test_a_second_process_that_dies_changes_no_answer(
             os._exit(9)
         return ask(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(api, "ask", dies_in_a_child)
+    monkeypatch.setattr(job, "ask", dies_in_a_child)
     assert document(tree, processes=2) == expected
 
 
@@ -335,7 +335,7 @@ def test_the_order_of_entries_decides_nothing_on_a_real_release(
         random.Random(20).shuffle(entries)
         return type(table)(tuple(entries), table.unread)
 
-    monkeypatch.setattr(api, "read_table", shuffled)
+    monkeypatch.setattr(job, "read_table", shuffled)
     found = {
         (row.architecture, row.platform): (row.verdict, row.module, row.owner, row.error)
         for row in audit(source, request, Resources(None, 1)).rows

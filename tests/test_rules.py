@@ -10,8 +10,13 @@ from trees.minivllm import INIT, coverage, row_of
 
 from auditor import rulesdata
 from auditor.errors import RuleError
-from auditor.platforms import platform_names
-from auditor.rulesdata import PlatformExample, PlatformRule, platforms, rules_folder
+from auditor.rulesdata import (
+    PlatformExample,
+    PlatformRule,
+    platform_names,
+    platforms,
+    rules_folder,
+)
 
 FILES = sorted(path.relative_to(rules_folder()).as_posix() for path in rules_folder().rglob("*"))
 TOML = [name for name in FILES if name.endswith(".toml")]

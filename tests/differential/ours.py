@@ -9,8 +9,8 @@ from auditor.evaluation.frame import Frame
 from auditor.evaluation.import_statements import Conventions, Program
 from auditor.facts import Func, ModuleFacts, Unparsed
 from auditor.imports import ImportRun
+from auditor.modules import locate_modules
 from auditor.platforms import Platform
-from auditor.program import locate_modules
 from auditor.syntax import function_facts, module_facts
 from auditor.values import (
     UNBOUND,

@@ -7,13 +7,14 @@ from textwrap import dedent, indent
 import pytest
 from trees.minivllm import source
 
-from auditor.api import Job, Request
-from auditor.factcache import FactCache
+from auditor.api import Request
 from auditor.headpath.bodies import SourceBodies
 from auditor.headpath.equivalence import Equivalence, compare
 from auditor.headpath.path import HeadPath, head_path
 from auditor.headpath.symbolic import Symbolic
 from auditor.imports import ImportRun
+from auditor.job import Job
+from auditor.program import Files
 from auditor.rulesdata import head_rule
 from auditor.values import ClassValue
 
@@ -88,9 +89,8 @@ def _symbolic(body: str) -> Symbolic:
     """
     inner = indent(f"{dedent(init)}\n{dedent(body)}", "    ")
     draft = f"{HEAD}\nclass Draft(nn.Module):\n{inner}"
-    job = Job(
-        source({**LAYERS, "vllm/models/draft/__init__.py": draft}), Request(), FactCache(None)
-    )
+    tree = source({**LAYERS, "vllm/models/draft/__init__.py": draft})
+    job = Job(tree, Request(), Files(tree.tree))
     run = ImportRun(job.program, next(iter(job.platforms())), job.conventions)
     value, doubts = run.get(run.load("vllm.models.draft"), "Draft", [])
     assert isinstance(value, ClassValue)

@@ -1,0 +1,258 @@
+"""One audit: a source and a request to a Coverage document, computed anew."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+import msgspec
+
+from auditor import facts as f
+from auditor.answers import Asked, OpenCondition, PlatformAnswer, ask, matches
+from auditor.coverage import (
+    SCHEMA_VERSION,
+    Coverage,
+    SourceInfo,
+    UndecidedItem,
+    sorted_coverage,
+)
+from auditor.engine import GuardSite, guard_sites
+from auditor.environment import Environment, in_force, without_built
+from auditor.errors import UsageError
+from auditor.evaluation.import_statements import Conventions
+from auditor.imports import ImportRun
+from auditor.memo import Grounds, digest_of
+from auditor.modules import program_of
+from auditor.platforms import Platform, build
+from auditor.prefetch import prefetch
+from auditor.processes import Beside, can_fork
+from auditor.program import Files, Probe
+from auditor.registry import Entry, Table, read_table
+from auditor.request import Request
+from auditor.rulesdata import (
+    ModuleRule,
+    capability,
+    distributions,
+    generated,
+    platform_names,
+    platforms,
+    target,
+    vendored,
+)
+from auditor.sources.tree import Source
+from auditor.values import Place, Version
+
+_DEFAULT_CAPABILITY = "get_top_tokens"
+
+
+def conventions() -> Conventions:
+    """What the import run must know of vLLM, from ``rules/vllm.toml``."""
+    rule = target()
+    versions = tuple(tuple(map(int, text.split("."))) for text in rule.python.versions)
+    return Conventions(
+        roots=frozenset({rule.package.name}),
+        current_platform=rule.package.current_platform,
+        constants=rule.constants,
+        python=Version(versions),
+    )
+
+
+class Job:
+    """One audit: the files of a source, and what is asked of them."""
+
+    def __init__(self, source: Source, request: Request, files: Files) -> None:
+        self._source = source
+        self._request = request
+        self._capability = capability(_DEFAULT_CAPABILITY)
+        self.files = files
+        self._paths = source.tree.files()
+        self.conventions = conventions()
+        modules = without_built(self._paths, in_force(vendored(), source.version), generated())
+        self.program = program_of(self.files, modules, self.conventions.roots)
+        self._environment = Environment(
+            self.files, self._paths, self.conventions, distributions(), vendored(), source.version
+        )
+
+    def run(self, processes: int | None) -> tuple[Coverage, Grounds]:
+        """The document, and what it rests on."""
+        answers = self._answers(processes)
+        read = frozenset(path for answer in answers for path in answer.read)
+        probes: dict[str, set[Probe]] = {}
+        for known in (self.files.probes(), *(answer.probes for answer in answers)):
+            for path, asked in known.items():
+                probes.setdefault(path, set()).update(asked)
+        return self._coverage(answers, read), Grounds(read, probes)
+
+    def _answers(self, processes: int | None) -> list[PlatformAnswer]:
+        """Ask every platform, half of them in a second process where that may be."""
+        tables = [(platform, self._table(platform)) for platform in self.platforms()]
+        self._tables = [table for _, table in tables]
+        if not any(matches(e.architecture, self._request.architectures) for e in self._entries()):
+            raise _no_such_architecture(
+                self._request.architectures, tuple(e.architecture for e in self._entries())
+            )
+        if self._request.run_imports:
+            names = {
+                e.module
+                for e in self._entries()
+                if matches(e.architecture, self._request.architectures)
+            }
+            registry = self._capability.registry.rpartition(".")[0]
+            prefetch(self.files, self.program.modules, {registry, *names}, processes)
+        asked = self._asked()
+        if len(tables) < 2 or not can_fork(processes):
+            return [ask(asked, platform, table) for platform, table in tables]
+        return _in_two(asked, tables)
+
+    def _entries(self) -> Iterable[Entry]:
+        for table in self._tables:
+            yield from table.entries
+
+    def _asked(self) -> Asked:
+        rule = self._capability.guard
+        guards: tuple[GuardSite, ...] = ()
+        if rule is not None:
+            guards = guard_sites(self.files, self._paths, rule.search, self._capability.name)
+        return Asked(
+            self.files,
+            self.program,
+            self.conventions,
+            self._capability,
+            guards,
+            self._request.architectures,
+            self._request.run_imports,
+        )
+
+    def platforms(self) -> Iterable[Platform]:
+        """The platforms asked for, with the user's options, in the order of reports."""
+        asked, known = self._request.platforms, platform_names()
+        for name in asked:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                hint = f"Did you mean {near[0]}? " if near else ""
+                raise UsageError(
+                    f"unknown platform {name!r}",
+                    where="--platform",
+                    next_step=f"{hint}Known: {', '.join(known)}.",
+                )
+        own = tuple(
+            ModuleRule(names, exist, reason)
+            for names, exist, reason in (
+                (self._request.without_modules, False, "--without"),
+                (self._request.with_modules, True, "--with"),
+            )
+            if names
+        )
+        for rule in platforms():
+            if not asked or rule.name in asked:
+                installed = self._environment.installed(rule, platforms())
+                yield build(rule, self._request.assume, self._request.env, own, installed)
+
+    def _table(self, platform: Platform) -> Table:
+        run = ImportRun(self.program, platform, self.conventions, eager=False)
+        package = target().registry.package
+        return read_table(run, self.files, self._capability.registry, package)
+
+    def _coverage(self, answers: list[PlatformAnswer], read: frozenset[str]) -> Coverage:
+        """The document."""
+        asked = self._request.platforms
+        return sorted_coverage(
+            Coverage(
+                schema_version=SCHEMA_VERSION,
+                capability=self._capability.name,
+                registry=self._capability.registry,
+                source=SourceInfo(self._source.label, self._source.version, self._digest(read)),
+                platforms=tuple(name for name in platform_names() if not asked or name in asked),
+                imports="run" if self._request.run_imports else "skipped",
+                notes=self._notes(),
+                rows=tuple(row for answer in answers for row in answer.rows),
+                undecided=tuple(self._undecided(answers)),
+            )
+        )
+
+    def _digest(self, read: Iterable[str]) -> str:
+        return digest_of({path: self.files.key(path) for path in read})
+
+    def _notes(self) -> tuple[str, ...]:
+        flag = self._capability.flag
+        if flag is None or self._has_flag(flag.holder, flag.name):
+            return ()
+        return (
+            f"{self._source.label} has no {flag.name}: the setting came with a later release, "
+            f"so nothing there asks for {self._capability.name}.",
+        )
+
+    def _has_flag(self, holder: str, name: str) -> bool:
+        module, _, class_name = holder.rpartition(".")
+        located = self.program.modules.get(module)
+        facts = self.files.facts(located[0]) if located else None
+        if not isinstance(facts, f.ModuleFacts):
+            return False
+        return any(
+            isinstance(stmt, f.Class)
+            and stmt.name == class_name
+            and any(f.Name(name) in getattr(inner, "targets", ()) for inner in stmt.body)
+            for stmt in facts.body
+        )
+
+    def _undecided(self, answers: list[PlatformAnswer]) -> Iterable[UndecidedItem]:
+        for problem in self._source.problems:
+            yield UndecidedItem("source", problem.path, 0, "", problem.reason)
+        build = self._environment.unread_build()
+        if build is not None:
+            yield UndecidedItem("file", "setup.py", build.line, "", build.reason)
+        unparsed = {p: why for answer in answers for p, why in answer.unparsed.items()}
+        for path, why in unparsed.items():
+            yield UndecidedItem("file", path, why.line, "", why.reason)
+        yield from self._unread(answers)
+        yield from _open_conditions(answers)
+
+    def _unread(self, answers: list[PlatformAnswer]) -> Iterable[UndecidedItem]:
+        found: dict[tuple[str, Place], list[str]] = {}
+        for answer, table in zip(answers, self._tables, strict=True):
+            for entry in table.unread:
+                found.setdefault(entry, []).append(answer.platform)
+        for (key, where), names in found.items():
+            reason = "the entry is not a pair of strings"
+            yield UndecidedItem("table", where.path, where.line, key, reason, tuple(names))
+
+
+def _in_two(asked: Asked, tables: list[tuple[Platform, Table]]) -> list[PlatformAnswer]:
+    """Ask every second platform in another process, and the others here."""
+    theirs, mine = tables[1::2], tables[0::2]
+    beside = Beside(lambda: msgspec.msgpack.encode([ask(asked, p, t) for p, t in theirs]))
+    answers = [ask(asked, platform, table) for platform, table in mine]
+    answers += msgspec.msgpack.decode(beside.result(), type=list[PlatformAnswer])
+    position = {platform.name: index for index, (platform, _) in enumerate(tables)}
+    return sorted(answers, key=lambda answer: position[answer.platform])
+
+
+def _open_conditions(answers: list[PlatformAnswer]) -> Iterable[UndecidedItem]:
+    """Conditions that stayed open: each once, with its platforms and the answers it decides."""
+    found: dict[tuple[str, int, str], list[tuple[str, OpenCondition]]] = {}
+    for answer in answers:
+        for item in answer.conditions:
+            key = (item.path, item.line, item.text)
+            found.setdefault(key, []).append((answer.platform, item))
+    for (path, line, text), items in found.items():
+        first = items[0][1]
+        yield UndecidedItem(
+            "base" if "base of" in first.reason else "condition",
+            path,
+            line,
+            text,
+            first.reason,
+            tuple(platform for platform, _ in items),
+            tuple(sorted({name for _, item in items for name in item.architectures})),
+        )
+
+
+def _no_such_architecture(globs: tuple[str, ...], known: tuple[str, ...]) -> UsageError:
+    lowered = {name.lower(): name for name in known}
+    near = [
+        lowered[n] for glob in globs for n in difflib.get_close_matches(glob.lower(), lowered, n=3)
+    ]
+    hint = f"Nearest: {', '.join(near)}." if near else f"There are {len(known)}; see `audit`."
+    return UsageError(
+        f"no architecture matches {', '.join(map(repr, globs))}", where="--arch", next_step=hint
+    )

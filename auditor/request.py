@@ -1,0 +1,43 @@
+"""What may be asked of a source, and what may be used to answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to ask of a source.
+
+    Attributes:
+        platforms: names; empty for every known platform.
+        architectures: globs over registry keys; empty for all.
+        assume: source text or name of a condition to its value.
+        env: environment variables.
+        run_imports: follow every import; otherwise only what a name needs.
+        with_modules: modules taken to exist on every platform asked for.
+        without_modules: modules taken to be missing there.
+    """
+
+    platforms: tuple[str, ...] = ()
+    architectures: tuple[str, ...] = ()
+    assume: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    run_imports: bool = True
+    with_modules: tuple[str, ...] = ()
+    without_modules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What may be used to answer faster; no answer depends on it.
+
+    Attributes:
+        cache: the folder where facts of files are kept, or None.
+        processes: how many processes to use; None for as many as help.
+    """
+
+    cache: Path | None = None
+    processes: int | None = None
