@@ -40,7 +40,8 @@ class OpenCondition(msgspec.Struct, frozen=True):
 class PlatformAnswer(msgspec.Struct, frozen=True):
     """The rows of one platform, what they rest on, and what was not decided.
 
-    ``read`` are the modules that were run; ``probes`` is what was asked of each file.
+    ``read`` are the modules that were run; ``probes`` is what was asked of each file;
+    ``options_used`` are the user's options that decided something, each with its name or module.
     """
 
     platform: str
@@ -49,6 +50,7 @@ class PlatformAnswer(msgspec.Struct, frozen=True):
     probes: dict[str, tuple[Probe, ...]]
     unparsed: dict[str, f.Unparsed]
     conditions: tuple[OpenCondition, ...]
+    options_used: tuple[tuple[str, str], ...] = ()
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -83,6 +85,7 @@ def ask(asked: Asked, platform: Platform, table: Table) -> PlatformAnswer:
         probes=asked.files.probes(),
         unparsed=run.unparsed,
         conditions=_conditions(run, introspector.open_rows),
+        options_used=tuple(sorted(platform.options_used())),
     )
 
 

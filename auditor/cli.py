@@ -14,7 +14,7 @@ import click
 
 from auditor import __version__
 from auditor.errors import UsageError
-from auditor.options import Options, options_named
+from auditor.options import ONE_FORMAT, Options, options_named
 from auditor.output import deliver, encodable
 from auditor.reports.text import literal
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from auditor.sources.cache import CacheConfig
     from auditor.sources.tree import Source
 
-OK, FINDINGS, USAGE, INCOMPLETE, INTERRUPTED = 0, 1, 2, 3, 130
+OK, FINDINGS, USAGE, INCOMPLETE, BUG, INTERRUPTED = 0, 1, 2, 3, 70, 130
 
 EXAMPLES = """
 \b
@@ -44,6 +44,7 @@ Exit codes:
     2  wrong usage, or a source that cannot be read
     3  done, but a cell stayed undecided or part of the input
        could not be analysed (1 wins over 3)
+   70  a bug in draftaudit itself
   130  interrupted
 """
 
@@ -66,7 +67,8 @@ def audit(ctx: click.Context, /, **given: Any) -> int:
 
 @audit.command(epilog=EXIT_CODES)
 @click.argument("architecture", metavar="ARCH")
-@options_named("--arch", "--only", but=True)
+@options_named("--arch", "--only", "--format", but=True)
+@ONE_FORMAT
 @click.pass_context
 def explain(ctx: click.Context, /, architecture: str, **given: Any) -> int:
     """Show how the answer for one architecture comes about, step by step."""

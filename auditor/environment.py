@@ -23,7 +23,7 @@ from auditor import facts as f
 from auditor.builds import RecordedBuild, counts, parsed
 from auditor.evaluation.import_statements import Conventions, Program
 from auditor.imports import ImportRun
-from auditor.platforms import Installed, Platform
+from auditor.platforms import Installed, Platform, Watched
 from auditor.program import Files
 from auditor.rulesdata import DistributionRule, ModuleRule, PlatformRule, VendoredRule
 from auditor.values import Either, Instance, ModuleValue, PythonError, Value
@@ -171,7 +171,7 @@ class Environment:
         conventions = Conventions(
             frozenset({"setup"}), "", self._conventions.constants, self._conventions.python
         )
-        platform = Platform(rule.name, {}, {}, assumed=rule.build, everything=True)
+        platform = Platform(rule.name, {}, {}, assumed=Watched(rule.build), everything=True)
         run = ImportRun(program, platform, conventions)
         try:
             module = run.load("setup")

@@ -161,7 +161,8 @@ class Introspector:
     def _class_row(self, entry: Entry, cls: ClassValue, found: Lookup, steps: list[Step]) -> Row:
         steps.extend(self._evidence.class_steps(cls, self._capability.name, found))
         verdict, reason = self._verdict(cls, found)
-        if verdict in ("no", "stub"):
+        # A stub raises before the engine could probe it.
+        if verdict == "no":
             steps.extend(self._evidence.guards(self._guards, cls.facts.name))
         if isinstance(found, Open):
             self.open_rows[entry.architecture] = found.why

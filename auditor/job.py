@@ -23,7 +23,7 @@ from auditor.evaluation.import_statements import Conventions
 from auditor.imports import ImportRun
 from auditor.memo import Grounds, digest_of
 from auditor.modules import program_of
-from auditor.platforms import Platform, build
+from auditor.platforms import Platform, build, normal_text
 from auditor.prefetch import prefetch
 from auditor.processes import Beside, can_fork
 from auditor.program import Files, Probe
@@ -164,7 +164,7 @@ class Job:
                 source=SourceInfo(self._source.label, self._source.version, self._digest(read)),
                 platforms=tuple(name for name in platform_names() if not asked or name in asked),
                 imports="run" if self._request.run_imports else "skipped",
-                notes=self._notes(),
+                notes=(*self._notes(), *self._unused_options(answers)),
                 rows=tuple(row for answer in answers for row in answer.rows),
                 undecided=tuple(self._undecided(answers)),
             )
@@ -181,6 +181,20 @@ class Job:
             f"{self._source.label} has no {flag.name}: the setting came with a later release, "
             f"so nothing there asks for {self._capability.name}.",
         )
+
+    def _unused_options(self, answers: list[PlatformAnswer]) -> Iterable[str]:
+        """The user's options that decided nothing: most likely a name that is spelled otherwise."""
+        used = {option for answer in answers for option in answer.options_used}
+        request = self._request
+        given = [
+            *(("--assume", normal_text(text)) for text in request.assume),
+            *(("--env", name) for name in request.env),
+            *(("--with", name) for name in request.with_modules),
+            *(("--without", name) for name in request.without_modules),
+        ]
+        for option in given:
+            if option not in used:
+                yield f"{' '.join(option)} decided nothing: no module that was run asks for it"
 
     def _has_flag(self, holder: str, name: str) -> bool:
         module, _, class_name = holder.rpartition(".")

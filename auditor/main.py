@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Sequence
 
 import click
@@ -18,7 +19,8 @@ command: click.Group = cli.audit
 def run(command: click.Command, args: Sequence[str], prog_name: str) -> int:
     """Run a command and return its exit code; the only place that turns errors into codes.
 
-    What went wrong is said in one line on stderr, never as a traceback.
+    What went wrong is said in one line on stderr; a traceback means a bug of ours, which must not
+    end like a finding does.
     """
     try:
         result = command.main(list(args), prog_name=prog_name, standalone_mode=False)
@@ -37,6 +39,10 @@ def run(command: click.Command, args: Sequence[str], prog_name: str) -> int:
         # click exits by itself in two cases: it wrote a shell completion, or nobody reads its
         # help any more. For the latter it says 1, which means findings here.
         return cli.OK
+    except Exception:  # noqa: BLE001 - the boundary of the program
+        traceback.print_exc()
+        _complain("this is a bug in draftaudit; please report it with the lines above")
+        return cli.BUG
     return result if isinstance(result, int) else cli.OK
 
 

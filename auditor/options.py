@@ -191,6 +191,10 @@ _OPTIONS = (
 )
 
 
+#: The formats of a command whose answer is about one architecture.
+ONE_FORMAT = _option("-f", "--format", type=click.Choice(FORMATS[:2]), help="Default: table.")[1]
+
+
 def options_named(*names: str, but: bool = False) -> Callable[[_Command], _Command]:
     """The options called ``names``, or all others."""
 

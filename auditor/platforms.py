@@ -11,6 +11,7 @@ import ast
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from auditor.errors import UsageError
 from auditor.facts import Unparsed
@@ -23,6 +24,9 @@ from auditor.rulesdata import (
 )
 from auditor.values import Place, Undecided, Value
 
+_Item = TypeVar("_Item")
+#: The options that stand in the place of a rule's reason.
+_OPTIONS = ("--with", "--without")
 _WORDS: dict[str, Value] = {"true": True, "false": False, "none": None}
 
 
@@ -47,6 +51,19 @@ class Installed:
     unread_build: Unparsed | None = None
 
 
+class Watched(dict[str, _Item]):
+    """A dict that knows which of its keys were asked for and found."""
+
+    def __init__(self, items: Mapping[str, _Item] | None = None) -> None:
+        super().__init__(items or {})
+        self.used: set[str] = set()
+
+    def __getitem__(self, key: str) -> _Item:
+        value = super().__getitem__(key)
+        self.used.add(key)
+        return value
+
+
 @dataclass(frozen=True, slots=True)
 class Platform:
     """A platform's facts, with the user's ``--assume``, ``--env``, ``--with`` and ``--without``.
@@ -64,6 +81,7 @@ class Platform:
         missing: modules that the tree says are not.
         versions: what the tree requires of the version of a distribution.
         unread_build: why it is not known which extension modules are built.
+        consulted: module rules that decided something, by reason and name.
         everything: every module outside the tree exists (for a build, which has its tools).
     """
 
@@ -73,13 +91,24 @@ class Platform:
     modules: tuple[ModuleRule, ...] = ()
     fallback: tuple[ModuleRule, ...] = ()
     constants: Mapping[str, Value] = field(default_factory=dict)
-    assumed: Mapping[str, Value] = field(default_factory=dict)
-    environment: Mapping[str, str] = field(default_factory=dict)
+    assumed: Watched[Value] = field(default_factory=Watched)
+    environment: Watched[str] = field(default_factory=Watched)
     present: Mapping[str, str] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     everything: bool = False
     unread_build: Unparsed | None = None
+    consulted: set[tuple[str, str]] = field(default_factory=set)
+
+    def options_used(self) -> frozenset[tuple[str, str]]:
+        """The user's options that decided something: each with its name or module."""
+        return frozenset(
+            {
+                *(("--assume", text) for text in self.assumed.used),
+                *(("--env", name) for name in self.environment.used),
+                *(rule for rule in self.consulted if rule[0] in _OPTIONS),
+            }
+        )
 
     def attribute(self, name: str) -> Value:
         """The value of ``current_platform.<name>``, or Undecided.
@@ -110,7 +139,11 @@ class Platform:
         for name in _prefixes(module):
             for rule in self.modules:
                 if name in rule.names:
-                    return Existence(rule.exist, rule.reason)
+                    self.consulted.add((rule.reason, name))
+                    by_option = rule.reason in _OPTIONS
+                    return Existence(
+                        rule.exist, f"{rule.reason} {name}" if by_option else rule.reason
+                    )
             if name in self.present:
                 return Existence(True, self.present[name])
             if name in self.missing:
@@ -167,8 +200,8 @@ def build(
         modules=(*extra, *rule.modules, *generated()),
         fallback=(*rule.fallback, *optional_modules()),
         constants={name: literal(value) for name, value in rule.constants.items()},
-        assumed={normal_text(name): literal(value) for name, value in assume.items()},
-        environment=environment,
+        assumed=Watched({normal_text(name): literal(value) for name, value in assume.items()}),
+        environment=Watched(environment),
         present=installed.present if installed else {},
         missing=installed.missing if installed else {},
         versions=installed.versions if installed else {},

@@ -87,7 +87,11 @@ def _module(run: ImportRun, name: str) -> ModuleValue:
         raise RegistryError(
             f"the registry cannot be read: {error.type}: {error.message}",
             where=str(place),
-            next_step="Check that --vllm names a vLLM tree.",
+            next_step=(
+                f"What decided it: {error.fact}."
+                if error.fact
+                else "Check that --vllm names a vLLM tree."
+            ),
         ) from raised
     except RecursionError as error:
         raise RegistryError(

@@ -181,6 +181,14 @@ def test_1_wins_over_3(engine: Engine) -> None:
     assert audit("--fail-on", "?") == 1
 
 
+def test_exit_70_on_a_bug_with_the_traceback(engine: Engine, capsys: Capture) -> None:
+    engine.fail = ZeroDivisionError("of ours")
+    assert audit() == 70
+    err = capsys.readouterr().err
+    assert "Traceback" in err
+    assert err.splitlines()[-1].startswith("error: this is a bug in draftaudit")
+
+
 def test_exit_130_when_interrupted(engine: Engine, capsys: Capture) -> None:
     engine.fail = KeyboardInterrupt()
     assert audit() == 130
@@ -443,7 +451,7 @@ def test_help_names_every_verdict_and_exit_code(capsys: Capture) -> None:
     out = capsys.readouterr().out
     verdicts = next(line for line in out.splitlines() if "Verdicts:" in line)
     assert verdicts.split()[1:] == list(VERDICTS)
-    assert all(f"\n    {code:>3}  " in out for code in (0, 1, 2, 3, 130))
+    assert all(f"\n    {code:>3}  " in out for code in (0, 1, 2, 3, 70, 130))
 
 
 @pytest.mark.parametrize("group", [main.command, codemods_cli.codemod, codemods_cli.group])

@@ -41,7 +41,7 @@ def _lines(coverage: Coverage, only: Collection[str]) -> Iterator[str]:
         yield f"> Note: {code(note)}"
         yield ""
     yield from _table(coverage, only)
-    yield from _legend(coverage)
+    yield from _legend(coverage, only)
     for platform in coverage.platforms:
         yield f"- {view.platform_summary(coverage, platform)}"
     for block in remark_blocks(coverage):
@@ -87,8 +87,8 @@ def _targets(rows: Sequence[Row]) -> tuple[str, str]:
     return "<br>".join(classes), "<br>".join(providers)
 
 
-def _legend(coverage: Coverage) -> Iterator[str]:
-    shown = view.occurring(coverage)
+def _legend(coverage: Coverage, only: Collection[str]) -> Iterator[str]:
+    shown = {row.verdict for _, rows in view.by_architecture(coverage, only) for row in rows}
     for verdict, meaning in VERDICTS.items():
         if verdict in shown:
             yield f"* **{verdict}**: {meaning}"
