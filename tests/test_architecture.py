@@ -37,6 +37,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.engine",),
     ("auditor.evidence",),
     ("auditor.headpath",),
+    ("auditor.analyzer",),
+    ("auditor.verdicts",),
     ("auditor.introspector",),
     ("auditor.answers",),
     ("auditor.memo",),

@@ -27,7 +27,9 @@ from auditor.headpath.terms import (
     Self,
     Stored,
     Term,
+    Unknown,
 )
+from auditor.values import ClassValue, Place
 
 _MAX_PATHS = 128
 
@@ -38,13 +40,24 @@ class Symbolic(Calls):
     def run(self, name: str) -> tuple[Outcome, ...]:
         """Every end of ``root.name(…)``, with its parameters as terms.
 
-        Raises:
-            TooManyPaths: it forks more often than is followed.
+        Where the method is not one that can be followed, its one end is an unknown value.
         """
         found = self._method(self._root, name)
         if found is None:
-            return ()
+            where = Place(self._root.module.path, self._root.facts.line)
+            return self._not_run(f"{name} is not a plain method in a class body", where)
         owner, function = found
+        try:
+            return self._run(owner, function)
+        except TooManyPaths:
+            where = self._place(owner, function)
+            return self._not_run(f"{name} forks into more than {_MAX_PATHS} ways", where)
+
+    @staticmethod
+    def _not_run(reason: str, where: Place) -> tuple[Outcome, ...]:
+        return (Outcome(Unknown(reason, str(where), place=where), State({})),)
+
+    def _run(self, owner: ClassValue, function: ast.FunctionDef) -> tuple[Outcome, ...]:
         names: dict[str, Term] = {
             argument.arg: Param(argument.arg, place=self._place(owner, argument))
             for argument in parameters(function)[1:]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from auditor.classes import linearise
+from auditor.classes import linearise, own_attribute
 from auditor.headpath.attributes import Attribute, Attributes, Bodies
 from auditor.headpath.terms import (
     Changed,
@@ -21,7 +21,7 @@ from auditor.headpath.terms import (
     TopTokens,
 )
 from auditor.rulesdata import HeadRule
-from auditor.values import ClassValue, Foreign, Place
+from auditor.values import Builtin, ClassValue, Foreign, Place
 
 
 class Things:
@@ -76,15 +76,22 @@ class Things:
     def _method(
         self, cls: ClassValue, name: str, after: ClassValue | None = None
     ) -> tuple[ClassValue, ast.FunctionDef] | None:
-        """The method that ``cls().name`` finds; with ``after``, what ``super()`` finds."""
+        """The method that ``cls().name`` finds; with ``after``, what ``super()`` finds.
+
+        None where no class of the tree defines it with a ``def`` in its body, or where something
+        that is no such ``def`` comes first: an assignment, a base that is not known.
+        """
         members = linearise(cls)
         if after is not None and after in members:
             members = members[members.index(after) + 1 :]
         for member in members:
             if isinstance(member, ClassValue):
-                function = self._bodies.functions(member).get(name)
-                if function is not None:
-                    return member, function
+                if own_attribute(member, name) is not None:
+                    function = self._bodies.functions(member).get(name)
+                    plain = function is not None and name not in member.extra
+                    return (member, function) if plain and function is not None else None
+            elif not isinstance(member, Foreign | Builtin):
+                return None
         return None
 
     def _is_a(self, cls: ClassValue | Foreign | None, names: Sequence[str]) -> bool:
