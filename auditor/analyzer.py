@@ -6,6 +6,7 @@ itself are run over terms; equivalence is read off the two head paths.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from auditor.classes import Found, Open, lookup
@@ -15,7 +16,7 @@ from auditor.headpath.path import HeadPath, head_path
 from auditor.headpath.symbolic import Symbolic
 from auditor.imports import ImportRun
 from auditor.rulesdata import Capability, head_rule
-from auditor.values import ClassValue
+from auditor.values import ClassValue, Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,14 @@ class Analysis:
 class Analyzer:
     """Analyses the classes of one import run, each once."""
 
-    def __init__(self, run: ImportRun, syntax: Syntax, capability: Capability) -> None:
-        self._bodies = SourceBodies(run, syntax)
+    def __init__(
+        self,
+        run: ImportRun,
+        syntax: Syntax,
+        outside: Mapping[str, Place],
+        capability: Capability,
+    ) -> None:
+        self._bodies = SourceBodies(run, syntax, outside)
         self._capability = capability
         self._known: dict[int, Analysis] = {}
 

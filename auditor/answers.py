@@ -23,7 +23,7 @@ from auditor.platforms import Platform
 from auditor.program import Files, Probe
 from auditor.registry import Table
 from auditor.rulesdata import Capability
-from auditor.values import PythonError, Undecided
+from auditor.values import Place, PythonError, Undecided
 from auditor.verdicts import head_of, judged
 
 #: Frames of Python that one audit may need: so many imports may be nested, some frames each.
@@ -64,6 +64,7 @@ class Asked(msgspec.Struct, frozen=True):
     conventions: Conventions
     capability: Capability
     guards: tuple[GuardSite, ...]
+    outside: Mapping[str, Place]
     architectures: tuple[str, ...]
     run_imports: bool
 
@@ -82,7 +83,7 @@ def ask(asked: Asked, platform: Platform, table: Table) -> PlatformAnswer:
         if matches(entry.architecture, asked.architectures)
     )
     rows, heads = _analysed(
-        asked, rows, introspector, Analyzer(run, asked.syntax, asked.capability)
+        asked, rows, introspector, Analyzer(run, asked.syntax, asked.outside, asked.capability)
     )
     return PlatformAnswer(
         platform=platform.name,

@@ -28,6 +28,7 @@ from auditor.evaluation.import_statements import Conventions
 from auditor.factcache import FactCache
 from auditor.headpath.bodies import Syntax
 from auditor.imports import ImportRun
+from auditor.loading import outside_stores
 from auditor.memo import Grounds, Memo, digest_of
 from auditor.platforms import Platform, build, platform_names
 from auditor.prefetch import prefetch
@@ -185,8 +186,10 @@ class Job:
     def _asked(self) -> Asked:
         rule = self._capability.guard
         guards: tuple[GuardSite, ...] = ()
+        outside: Mapping[str, Place] = {}
         if rule is not None:
             guards = guard_sites(self.files, self._paths, rule.search, self._capability.name)
+            outside = outside_stores(self.files, self._paths, rule.search)
         return Asked(
             self.files,
             Syntax(self.files),
@@ -194,6 +197,7 @@ class Job:
             self.conventions,
             self._capability,
             guards,
+            outside,
             self._request.architectures,
             self._request.run_imports,
         )

@@ -24,6 +24,7 @@ from auditor import facts as f
 from auditor.coverage import Coverage, SourceInfo, Step
 from auditor.engine import guards_in
 from auditor.factcache import encode
+from auditor.loading import stores_in
 from auditor.program import Files, Probe
 from auditor.sources.cache import Cache, CacheConfig
 from auditor.sources.tree import Source, stamp
@@ -159,6 +160,8 @@ def _answer(files: Files, path: str, probe: Probe) -> bytes:
             content = encode(files.function(path, f.Func(name, line, start, end, (), ())))
         case "block":
             content = files.block(path, start, end)
+        case "stores":
+            content = repr(stores_in(files.text(path))).encode()
         case "guards":
             content = repr(guards_in(files.text(path), path, name)).encode()
         case _:

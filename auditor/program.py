@@ -17,7 +17,7 @@ _WORTH_SHARING = 200_000
 
 
 #: What was asked of a file: its facts, a function (name, line, start, end), a block of its lines,
-#: its guards, its text.
+#: its guards, the attributes it sets, its text.
 Probe = tuple[str, str, int, int, int]
 
 

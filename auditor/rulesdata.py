@@ -228,6 +228,11 @@ class HeadRule(_Strict, frozen=True):
     norms: tuple[str, ...]
     identities: tuple[str, ...]
     leaves: tuple[str, ...]
+    norm_functions: tuple[str, ...]
+    transparent_decorators: tuple[str, ...]
+    views: tuple[str, ...]
+    neutral_methods: tuple[str, ...]
+    silent_calls: tuple[str, ...]
 
 
 @cache

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from auditor.analyzer import Analysis
 from auditor.coverage import Head, MethodPath, Row, Step, VerdictName, Way
 from auditor.headpath.brief import brief
-from auditor.headpath.path import Branch, HeadPath
-from auditor.headpath.state import Guard
+from auditor.headpath.path import Branch, HeadPath, show_guard
 from auditor.headpath.terms import Term, show
 from auditor.program import Files
 from auditor.values import Place
@@ -60,7 +59,7 @@ def _method(path: HeadPath | None, files: Files) -> MethodPath | None:
 def _way(branch: Branch, files: Files) -> Way:
     term = branch.head_term
     return Way(
-        guards=tuple(map(_guard, branch.guards)),
+        guards=tuple(map(show_guard, branch.guards)),
         processor=_shown(term.processor) if term is not None else None,
         head=_shown(term.head) if term is not None else None,
         hidden=_shown(term.hidden) if term is not None else None,
@@ -83,10 +82,6 @@ def _unknown(branch: Branch, files: Files) -> Iterator[Step]:
 
 def _shown(term: Term | None) -> str | None:
     return None if term is None else show(term)
-
-
-def _guard(guard: Guard) -> str:
-    return show(guard.test) if guard.holds else f"not {show(guard.test)}"
 
 
 def _step(kind: str, where: Place, files: Files, text: str = "", note: str = "") -> Step:

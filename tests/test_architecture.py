@@ -34,7 +34,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.builds",),
     ("auditor.environment",),
     ("auditor.registry",),
-    ("auditor.engine",),
+    ("auditor.engine", "auditor.loading"),
     ("auditor.evidence",),
     ("auditor.headpath",),
     ("auditor.analyzer",),

@@ -6,7 +6,7 @@ arithmetic that picks the layer of a draft step. The whole terms stand beside it
 
 from __future__ import annotations
 
-from auditor.headpath.path import Branch, HeadPath
+from auditor.headpath.path import Branch, HeadPath, show_guard
 from auditor.headpath.state import Guard
 from auditor.headpath.terms import (
     Apply,
@@ -32,7 +32,7 @@ def brief(path: HeadPath) -> str:
     """The path in one line; ways that differ are told apart by their guards."""
     ways: dict[str, list[str]] = {}
     for branch in path.branches:
-        guards = " and ".join(_guard(guard) for guard in branch.guards)
+        guards = " and ".join(_guard(guard) for guard in branch.guards if not guard.asserted)
         ways.setdefault(_way(branch), []).append(guards)
     if len(ways) == 1:
         return next(iter(ways))
@@ -111,8 +111,7 @@ def _index(index: Term) -> str:
 
 
 def _guard(guard: Guard) -> str:
-    text = _cut(show(guard.test))
-    return text if guard.holds else f"not {text}"
+    return _cut(show_guard(guard))
 
 
 def _cut(text: str) -> str:

@@ -174,6 +174,18 @@ def walk(term: Term) -> list[Term]:
     return found
 
 
+def size(term: Term) -> int:
+    """How many parts a term has when it is written out; parts that it shares count each time."""
+    known: dict[int, int] = {}
+
+    def of(one: Term) -> int:
+        if id(one) not in known:
+            known[id(one)] = 1 + sum(map(of, children(one)))
+        return known[id(one)]
+
+    return of(term)
+
+
 def unknowns(term: Term) -> tuple[Unknown, ...]:
     """What was not followed in a term."""
     return tuple(part for part in walk(term) if isinstance(part, Unknown))

@@ -92,7 +92,7 @@ def _compared(logits: str, tokens: str) -> Equivalence:
         (
             "logits = self.logits_processor(self.lm_head, hidden_states)\n"
             "logits.index_fill_(1, self.d2t, 0.0)\nreturn logits",
-            "change[index_fill_(1, d2t, 0.0)] ∘ lm_head ∘ hidden_states",
+            "mask[index_fill_(1, d2t, 0.0)] ∘ lm_head ∘ hidden_states",
         ),
         (
             "if self.never is None:\n    hidden_states = self.norm(hidden_states)\n"
@@ -107,7 +107,7 @@ def _compared(logits: str, tokens: str) -> Equivalence:
         (
             "while spec_step_idx:\n    hidden_states = self.norm(hidden_states)\n"
             "return self.logits_processor(self.lm_head, hidden_states)",
-            "<unknown: a while loop or block>",
+            "<unknown: a while loop is not followed>",
         ),
     ],
 )
