@@ -109,7 +109,7 @@ def _analysed(
     for row in rows:
         cls = introspector.classes.get(row.architecture)
         if cls is not None:
-            analysis = analyzer.analyse(cls)
+            analysis = analyzer.analyse(cls, stub=row.verdict == "stub")
             row = judged(row, analysis)
             heads.setdefault(cls.dotted, head_of(analysis, row.platform, asked.files))
         judgements.append(row)

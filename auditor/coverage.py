@@ -158,6 +158,7 @@ class Head(msgspec.Struct, frozen=True, rename={"class_": "class"}):
         tokens: the head path of the capability, or null where the class lacks it.
         shape: the name of the first path's shape; ``unnamed`` where none fits; null where the
             path could not be followed.
+        fix: what the shape says of providing the capability, in a sentence.
         equivalence: ``equivalent``, ``different``, ``conditional`` or ``unproven``; null where a
             method is missing.
         reason: why.
@@ -171,6 +172,7 @@ class Head(msgspec.Struct, frozen=True, rename={"class_": "class"}):
     logits: MethodPath | None
     tokens: MethodPath | None
     shape: str | None = None
+    fix: str | None = None
     equivalence: str | None = None
     reason: str | None = None
     terms: tuple[str, ...] = ()

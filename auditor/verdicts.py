@@ -28,6 +28,7 @@ def judged(row: Row, analysis: Analysis) -> Row:
     Only a row that has the method gets another verdict by it; what lacks the method keeps its own.
     """
     agree = analysis.equivalence
+    row = replace(row, shape=analysis.shape_name)
     if row.verdict != "yes?":
         return row
     if agree is None:
@@ -44,6 +45,8 @@ def head_of(analysis: Analysis, platform: str, files: Files) -> Head:
         platforms=(platform,),
         logits=_method(analysis.logits, files),
         tokens=_method(analysis.tokens, files),
+        shape=analysis.shape_name,
+        fix=analysis.shape.fix if analysis.shape is not None else None,
         equivalence=agree.answer if agree is not None else None,
         reason=agree.reason if agree is not None else None,
         terms=(agree.logits, agree.tokens) if agree is not None and agree.logits else (),

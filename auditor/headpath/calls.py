@@ -24,6 +24,7 @@ from auditor.headpath.terms import (
     Term,
     TopTokens,
     Unknown,
+    is_model_part,
     size,
     walk,
 )
@@ -260,7 +261,13 @@ class Calls(Expressions):
         # The caller's names go along, out of reach, so that what is changed in place is changed
         # for the caller as well.
         callers = {f"{_CALLER}{name}": term for name, term in state.names.items()}
-        start = replace(state, names={**callers, **bound}, hops=(*state.hops, place))
+        passed = [t for t in bound.values() if isinstance(t, Part | Item) and is_model_part(t)]
+        start = replace(
+            state,
+            names={**callers, **bound},
+            hops=(*state.hops, place),
+            passed=(*state.passed, *passed),
+        )
         results: Values = []
         for outcome in self.body(function, start, inner):
             names = outcome.state.names.items()

@@ -12,9 +12,9 @@ from auditor.headpath.terms import (
     Module,
     Param,
     Part,
-    Self,
     Term,
     children,
+    is_model_part,
     walk,
 )
 
@@ -40,7 +40,7 @@ def difference(left: Term | None, right: Term | None) -> bool | None:
         return True
     if _applied_to(left, right) or _applied_to(right, left):
         return True
-    if _is_model_part(left) and _is_model_part(right):
+    if is_model_part(left) and is_model_part(right):
         return _other_part(left, right)
     if type(left) is not type(right) or _symbol(left) != _symbol(right):
         return False
@@ -66,19 +66,7 @@ def _applied_to(outer: Term, inner: Term) -> bool:
 
 
 def _has_part(term: Term) -> bool:
-    return any(isinstance(part, Part) and _is_model_part(part) for part in walk(term))
-
-
-def _is_model_part(term: Term) -> bool:
-    """Whether a term is an attribute of the model, by names and items alone."""
-    while True:
-        match term:
-            case Part(owner=owner) | Item(owner=owner):
-                term = owner
-            case Self():
-                return True
-            case _:
-                return False
+    return any(isinstance(part, Part) and is_model_part(part) for part in walk(term))
 
 
 def _other_part(left: Term, right: Term) -> bool:
@@ -107,7 +95,7 @@ def _symbol(term: Term) -> object:
         case Apply(function=function, keywords=keywords):
             return (function, tuple(key for key, _ in keywords))
         case Module(module=module):
-            return module if not _is_model_part(module) else type(module)
+            return module if not is_model_part(module) else type(module)
         case Constant(value=value):
             return value
         case _:

@@ -54,6 +54,8 @@ class Branch:
         checks: what it asserts on the way.
         result: the whole term that it returns.
         hops: the calls on the way to the head, outermost first.
+        passed: parts of the model that were handed to a method as arguments.
+        stored: attributes that it sets to something that depends on a parameter.
     """
 
     guards: tuple[Guard, ...]
@@ -62,6 +64,8 @@ class Branch:
     checks: tuple[Check, ...]
     result: Term
     hops: tuple[Place, ...]
+    passed: tuple[Term, ...] = ()
+    stored: tuple[Term, ...] = ()
 
     @property
     def unknown(self) -> tuple[Unknown, ...]:
@@ -107,7 +111,10 @@ def head_path(method: str, outcomes: tuple[Outcome, ...]) -> HeadPath:
 def _branch(outcome: Outcome, result: Term) -> Branch:
     head_term, post = _peel(result)
     state = outcome.state
-    return Branch(state.guards, head_term, post, state.checks, result, state.hops)
+    stored = tuple(part for part, value in state.stores.items() if step_parameters(value))
+    return Branch(
+        state.guards, head_term, post, state.checks, result, state.hops, state.passed, stored
+    )
 
 
 def _peel(term: Term) -> tuple[Logits | TopTokens | None, tuple[Post, ...]]:

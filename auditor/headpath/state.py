@@ -31,7 +31,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Where a branch of the run stands; ``raised`` is what it raises, when it does."""
+    """Where a branch of the run stands; ``raised`` is what it raises, when it does.
+
+    ``passed`` are the parts of the model that were handed to a method as arguments.
+    """
 
     names: Mapping[str, Term]
     stores: Mapping[Term, Term] = field(default_factory=dict)
@@ -39,6 +42,7 @@ class State:
     checks: tuple[Check, ...] = ()
     hops: tuple[Place, ...] = ()
     raised: Check | None = None
+    passed: tuple[Term, ...] = ()
 
     def bound(self, name: str, term: Term) -> State:
         """The state after ``name = term``."""

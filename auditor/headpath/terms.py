@@ -174,6 +174,13 @@ def walk(term: Term) -> list[Term]:
     return found
 
 
+def is_model_part(term: Term) -> bool:
+    """Whether a term is an attribute of the model, through names and items alone."""
+    while isinstance(term, Part | Item):
+        term = term.owner
+    return isinstance(term, Self)
+
+
 def size(term: Term) -> int:
     """How many parts a term has when it is written out; parts that it shares count each time."""
     known: dict[int, int] = {}

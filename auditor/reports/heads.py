@@ -27,14 +27,15 @@ def head_block(head: Head) -> RenderableType:
 
 
 def _lines(head: Head) -> Iterator[tuple[str, str]]:
-    if head.logits is None:
-        return
-    shape = f"   shape: {head.shape}" if head.shape else ""
-    yield "head", f"{head.logits.method} = {head.logits.brief}{shape}"
-    yield from _places(head.logits)
+    if head.logits is not None:
+        shape = f"   shape: {head.shape}" if head.shape else ""
+        yield "head", f"{head.logits.method} = {head.logits.brief}{shape}"
+        yield from _places(head.logits)
     if head.tokens is not None:
         yield "head", f"{head.tokens.method} = {head.tokens.brief}"
         yield from _places(head.tokens)
+    if head.tokens is None and head.fix is not None:
+        yield "fix", head.fix
     if head.equivalence is not None:
         yield "proof", f"{head.equivalence}: {head.reason}"
     for method, term in zip((head.logits, head.tokens), head.terms, strict=False):

@@ -10,6 +10,15 @@ LAYERS = {
         class LogitsProcessor(nn.Module):
             pass
         """,
+    "vllm/model_executor/layers/vocab_parallel_embedding.py": """
+        import torch.nn as nn
+
+        class VocabParallelEmbedding(nn.Module):
+            pass
+
+        class ParallelLMHead(VocabParallelEmbedding):
+            pass
+        """,
     "vllm/model_executor/layers/layernorm.py": """
         import torch.nn as nn
 
@@ -17,12 +26,20 @@ LAYERS = {
             pass
         """,
 }
-HEAD = """
+IMPORTS = """
 import torch
 import torch.nn as nn
 from vllm.model_executor.layers.layernorm import RMSNorm
 from vllm.model_executor.layers.logits_processor import LogitsProcessor
+from vllm.model_executor.layers.vocab_parallel_embedding import (
+    ParallelLMHead,
+    VocabParallelEmbedding,
+)
 from vllm.model_executor.models.interfaces import LocalArgmaxMixin
+"""
+HEAD = (
+    IMPORTS
+    + """
 
 class SharedHead(nn.Module):
     def __init__(self):
@@ -56,4 +73,5 @@ class Predictor(nn.Module):
     def stateful(self, hidden_states):
         return self.compute_logits(hidden_states, self.spec_step_idx)
 """
+)
 STEP = "model.layers[str((model.first + (spec_step_idx % 2)))].shared_head"
