@@ -82,6 +82,7 @@ class Introspector:
         self._guards = guards
         self._evidence = Evidence(run, files)
         self.open_rows: dict[str, Undecided] = {}
+        self.classes: dict[str, ClassValue] = {}
 
     def row(self, entry: Entry) -> Row:
         """The row of one entry on this run's platform."""
@@ -159,6 +160,7 @@ class Introspector:
         return Loaded(cls, lookup(cls, self._capability.name))
 
     def _class_row(self, entry: Entry, cls: ClassValue, found: Lookup, steps: list[Step]) -> Row:
+        self.classes[entry.architecture] = cls
         steps.extend(self._evidence.class_steps(cls, self._capability.name, found))
         verdict, reason = self._verdict(cls, found)
         # A stub raises before the engine could probe it.
@@ -183,7 +185,7 @@ class Introspector:
             case Open(why=why):
                 return "?", why.reason
             case Found():
-                return "yes?", "whether it picks the same token is not analysed"
+                return "yes?", None
             case Missing():
                 if self._is_stub(cls):
                     return "stub", None

@@ -21,9 +21,9 @@ from pathlib import Path
 
 import msgspec
 
-from auditor.coverage import Coverage, SourceInfo, Step, sorted_coverage
+from auditor.coverage import Coverage, SourceInfo, sorted_coverage
 from auditor.factcache import encode
-from auditor.moved import Lines, NotMoved, moved_lines, relined
+from auditor.moved import Lines, NotMoved, cited_lines, moved_lines, relined
 from auditor.program import Files, Probe
 from auditor.sources.cache import Cache, CacheConfig
 from auditor.sources.tree import Source, stamp
@@ -69,7 +69,7 @@ def tool_digest() -> bytes:
     """A digest of the code and the rules that answers depend on."""
     package = Path(__file__).parent
     digest = hashlib.blake2b(digest_size=16)
-    folders = [package, package / "evaluation", package / "sources"]
+    folders = [package, package / "evaluation", package / "headpath", package / "sources"]
     rules = package / "rules" if (package / "rules").is_dir() else package.parent / "rules"
     files = [path for folder in folders for path in folder.glob("*.py")]
     for path in sorted([*files, *rules.rglob("*.toml")]):
@@ -124,7 +124,9 @@ class Memo:
         grounds: Grounds,
     ) -> None:
         """Keep an answer with the files that it rests on."""
-        lines = _cited_lines(coverage)
+        lines: dict[str, set[int]] = {}
+        for path, line in cited_lines(coverage):
+            lines.setdefault(path, set()).add(line)
         consulted = tuple(
             Consulted(
                 path,
@@ -172,6 +174,12 @@ def _answer(files: Files, path: str, probe: Probe) -> bytes:
             content = encode(files.grammar(path))
         case "function":
             content = "\n".join(files.line(path, n) for n in range(start, end + 1)).encode()
+        case "block":
+            content = files.block(path, start, end)
+        case "stores":
+            from auditor.loading import stores_in
+
+            content = repr(stores_in(files.text(path))).encode()
         case "guards":
             from auditor.engine import guards_in
 
@@ -214,42 +222,31 @@ def _where_now(item: Consulted, files: Files, source: Source) -> Lines | None:
             lines = moved_lines(before, files.facts(item.path)) if before is not None else None
     if lines is None:
         return None
-    for probe, answer in item.answers:
-        if probe[0] != "facts" and not _answers_alike(files, item.path, probe, answer, lines):
-            return None
     same = all(old == new for old, new in lines.items())
+    for probe, answer in item.answers:
+        if probe[0] != "facts":
+            now = _probe_now(probe, lines, same)
+            if now is None or _answer(files, item.path, now) != answer:
+                return None
     for number, text in item.cited:
-        now = lines.get(number, number if same else 0)
-        if _line_digest(files, item.path, now) != text:
+        now_at = lines.get(number, number if same else 0)
+        if _line_digest(files, item.path, now_at) != text:
             return None
     return lines
 
 
-def _answers_alike(files: Files, path: str, probe: Probe, answer: bytes, lines: Lines) -> bool:
-    """Whether a probe has the answer of before; lines of a function go where the function went."""
+def _probe_now(probe: Probe, lines: Lines, same: bool) -> Probe | None:
+    """A probe where it is now; lines of a function or a class go where it went."""
     kind, name, line, start, end = probe
-    if kind == "function":
-        moved = lines.get(start)
-        if moved is None:
-            return False
-        by = moved - start
-        probe = (kind, name, line + by, start + by, end + by)
-        lines.update({number: number + by for number in range(start, end + 1)})
-    return _answer(files, path, probe) == answer
+    if kind not in ("function", "block"):
+        return probe
+    moved = lines.get(start, start if same else None)
+    if moved is None:
+        return None
+    by = moved - start
+    lines.update({number: number + by for number in range(start, end + 1)})
+    return kind, name, line + by, start + by, end + by
 
 
 def _line_digest(files: Files, path: str, number: int) -> bytes:
     return hashlib.blake2b(files.line(path, number).encode(), digest_size=8).digest()
-
-
-def _cited_lines(coverage: Coverage) -> dict[str, set[int]]:
-    """Lines whose text stands in the document."""
-    lines: dict[str, set[int]] = {}
-    for row in coverage.rows:
-        chain: tuple[Step, ...] = row.error.chain if row.error else ()
-        for step in (*row.evidence, *chain):
-            if step.kind != "module":
-                lines.setdefault(step.path, set()).add(step.line)
-    for item in coverage.undecided:
-        lines.setdefault(item.path, set()).add(item.line)
-    return lines

@@ -8,7 +8,7 @@ and :func:`relined` takes a document there.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -45,6 +45,29 @@ def _alike(before: object, after: object, lines: Lines) -> bool:
     return before == after
 
 
+def cited_lines(document: object) -> Iterator[tuple[str, int]]:
+    """Every place in a document that is a struct with ``path`` and ``line``."""
+    if isinstance(document, tuple):
+        for item in document:
+            yield from cited_lines(item)
+    elif isinstance(document, msgspec.Struct):
+        if _is_place(document):
+            yield document.path, document.line  # type: ignore[attr-defined]
+        for name in document.__struct_fields__:
+            yield from cited_lines(getattr(document, name))
+
+
+def _is_place(value: msgspec.Struct) -> bool:
+    """Whether a struct cites a line. A step that shows a module means all of it."""
+    fields = value.__struct_fields__
+    return (
+        "path" in fields
+        and "line" in fields
+        and value.line > 0  # type: ignore[attr-defined]
+        and getattr(value, "kind", "") != "module"
+    )
+
+
 def relined(document: Any, files: Mapping[str, Lines]) -> Any:
     """A document with every line of ``files`` where it is now.
 
@@ -79,9 +102,7 @@ class _Reliner:
         # What stands in a field called text is source, and is left as it is.
         old = {name: getattr(value, name) for name in value.__struct_fields__ if name != "text"}
         new = {name: self.of(item) for name, item in old.items()}
-        # A step that shows a module means all of it, and its line is the first whatever moves.
-        whole = old.get("kind") == "module"
-        if old.get("path") in self._files and old.get("line") and not whole:
+        if _is_place(value) and old["path"] in self._files:
             new["line"] = self._line(old["path"], old["line"])
         return value if new == old else msgspec.structs.replace(value, **new)
 

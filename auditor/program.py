@@ -22,8 +22,8 @@ _WORTH_SHARING = 200_000
 #: What can be read off a file as a whole: its facts, or whether its grammar is right.
 _FACTS, _GRAMMAR = "facts", "grammar"
 
-#: What was asked of a file: its facts, its grammar, a function (name, line, start, end), its
-#: guards, its text.
+#: What was asked of a file: its facts, its grammar, a function (name, line, start, end), a block
+#: of its lines, its guards, the attributes it sets, its text.
 Probe = tuple[str, str, int, int, int]
 
 #: A file to parse: the key of the outcome, what is wanted of it, its path and its bytes.
@@ -163,6 +163,11 @@ class Files:
         """The lines of a file; none where it cannot be read."""
         self.note(path, ("text", "", 0, 0, 0))
         return self._split(path)
+
+    def block(self, path: str, start: int, end: int) -> bytes:
+        """Lines ``start`` to ``end`` of a file, counted from 1; fewer where it has fewer."""
+        self.note(path, ("block", "", start, start, end))
+        return b"\n".join(self._split(path)[start - 1 : end])
 
     def _split(self, path: str) -> list[bytes]:
         if path not in self._lines:

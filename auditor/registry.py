@@ -89,7 +89,7 @@ def _module(run: ImportRun, name: str) -> ModuleValue:
             where=str(place),
             next_step=(
                 f"What decided it: {error.fact}."
-                if error.fact
+                if error.fact.startswith("--")
                 else "Check that --vllm names a vLLM tree."
             ),
         ) from raised

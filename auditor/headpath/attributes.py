@@ -44,6 +44,14 @@ class Bodies(Protocol):
         """The methods that the body of ``cls`` defines, the last of each name."""
         ...
 
+    def stores(self, cls: ClassValue) -> dict[str, int]:
+        """Attributes of ``self`` that methods of ``cls`` other than ``__init__`` assign: lines."""
+        ...
+
+    def outside(self, name: str) -> Place | None:
+        """Where the engine sets an attribute of this name on some object, if it does."""
+        ...
+
     def named(self, cls: ClassValue, dotted: str) -> Value | None:
         """The value of a dotted name in the module of ``cls``, or None."""
         ...
@@ -68,14 +76,32 @@ class Attributes:
         return self._known[key]
 
     def _find(self, cls: ClassValue, name: str) -> tuple[Attribute, ...]:
-        """The assignments of the most derived class that has any: it runs last."""
+        """The assignments of the most derived class that makes one: it runs last.
+
+        Where that class assigns on some branches only, those of its bases count as well.
+        """
+        found: list[Attribute] = []
+        for member in linearise(cls):
+            init = self._init(member)
+            if init is not None and isinstance(member, ClassValue):
+                found.extend(self._assigned(member, init, name))
+                if found and _always_assigns(init.body, name):
+                    break
+        return tuple(found)
+
+    def _init(self, member: Value) -> ast.FunctionDef | None:
+        if not isinstance(member, ClassValue):
+            return None
+        return self._bodies.functions(member).get("__init__")
+
+    def elsewhere(self, cls: ClassValue, name: str) -> Place | None:
+        """Where a method other than ``__init__``, or the engine, assigns ``name``."""
         for member in linearise(cls):
             if isinstance(member, ClassValue):
-                init = self._bodies.functions(member).get("__init__")
-                found = tuple(self._assigned(member, init, name)) if init is not None else ()
-                if found:
-                    return found
-        return ()
+                line = self._bodies.stores(member).get(name)
+                if line is not None:
+                    return Place(member.module.path, line)
+        return self._bodies.outside(name)
 
     def _assigned(self, cls: ClassValue, init: ast.FunctionDef, name: str) -> Iterator[Attribute]:
         local: dict[str, ast.expr] = {}
@@ -85,12 +111,7 @@ class Attributes:
                 continue
             if isinstance(target, ast.Name):
                 local[target.id] = value
-            if (
-                isinstance(target, ast.Attribute)
-                and target.attr == name
-                and isinstance(target.value, ast.Name)
-                and target.value.id == "self"
-            ):
+            if is_self_attribute(target, name):
                 yield from self._values(cls, value, local, node.lineno)
 
     def _values(
@@ -120,6 +141,30 @@ class Attributes:
             if isinstance(made, ast.Call):
                 return self._class_of_call(cls, made)
         return None
+
+
+def is_self_attribute(target: ast.AST | None, name: str) -> bool:
+    """Whether a target is ``self.name``."""
+    match target:
+        case ast.Attribute(value=ast.Name(id="self"), attr=attr):
+            return attr == name
+        case _:
+            return False
+
+
+def _always_assigns(body: list[ast.stmt], name: str) -> bool:
+    """Whether a body assigns ``self.name`` whichever branch is taken."""
+    for node in body:
+        target, value = _assignment(node)
+        if value is not None and is_self_attribute(target, name):
+            return True
+        match node:
+            case ast.If(body=taken, orelse=orelse) if _always_assigns(taken, name):
+                if _always_assigns(orelse, name):
+                    return True
+            case ast.With(body=inner) if _always_assigns(inner, name):
+                return True
+    return False
 
 
 def _item_of(display: ast.expr) -> ast.expr | None:

@@ -167,6 +167,8 @@ class Expressions(Things, ABC):
             case ast.JoinedStr(values=values):
                 parts = [v.value if isinstance(v, ast.FormattedValue) else v for v in values]
                 return self._operation("f-string", parts, place, state, frame)
+            case ast.NamedExpr(target=ast.Name(id=name), value=value):
+                return [(t, s.bound(name, t)) for t, s in self.expr(value, state, frame)]
             case ast.Starred(value=value):
                 return self._operation("*", (value,), place, state, frame)
             case _:

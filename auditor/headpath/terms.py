@@ -174,6 +174,25 @@ def walk(term: Term) -> list[Term]:
     return found
 
 
+def is_model_part(term: Term) -> bool:
+    """Whether a term is an attribute of the model, through names and items alone."""
+    while isinstance(term, Part | Item):
+        term = term.owner
+    return isinstance(term, Self)
+
+
+def size(term: Term) -> int:
+    """How many parts a term has when it is written out; parts that it shares count each time."""
+    known: dict[int, int] = {}
+
+    def of(one: Term) -> int:
+        if id(one) not in known:
+            known[id(one)] = 1 + sum(map(of, children(one)))
+        return known[id(one)]
+
+    return of(term)
+
+
 def unknowns(term: Term) -> tuple[Unknown, ...]:
     """What was not followed in a term."""
     return tuple(part for part in walk(term) if isinstance(part, Unknown))
