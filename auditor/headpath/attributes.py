@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from auditor.classes import linearise
-from auditor.values import ClassValue, Either, Foreign, Place, Value
+from auditor.values import ClassValue, Either, Foreign, Function, Place, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,23 @@ class Attributes:
         if isinstance(value, Either):
             options = list(value.values())
             value = options[0] if len({id(option) for option in options}) == 1 else None
+        if isinstance(value, Function):
+            return self._made_by(cls, f"{value.module.name}.{value.facts.name}")
         return value if isinstance(value, ClassValue | Foreign) else None
+
+    def _made_by(self, cls: ClassValue, dotted: str) -> ClassValue | Foreign | None:
+        """The class that a function of the tree makes an instance of, if every return does."""
+        found = self._bodies.function(cls, dotted)
+        if found is None:
+            return None
+        scope, function = found
+        returns = [node for node in ast.walk(function) if isinstance(node, ast.Return)]
+        made = [
+            self._class_of_call(scope, node.value) if isinstance(node.value, ast.Call) else None
+            for node in returns
+        ]
+        first = made[0] if made else None
+        return first if all(one is first for one in made) else None
 
     def _item_class(self, cls: ClassValue, call: ast.Call) -> ClassValue | Foreign | None:
         """The class of the items of ``ModuleDict({…})`` and ``ModuleList([…])``."""
