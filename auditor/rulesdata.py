@@ -233,6 +233,10 @@ class HeadRule(_Strict, frozen=True):
     views: tuple[str, ...]
     neutral_methods: tuple[str, ...]
     silent_calls: tuple[str, ...]
+    processor_sizes: tuple[str, ...]
+    processor_factors: tuple[str, ...]
+    processor_caps: tuple[str, ...]
+    head_sizes: tuple[str, ...]
 
 
 class ShapeRule(_Strict, frozen=True):

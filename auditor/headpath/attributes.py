@@ -27,6 +27,7 @@ class Attribute:
         is_none: it is None.
         call: the call that makes it, for what is read off its arguments.
         where: the assignment.
+        init: the class whose ``__init__`` assigns it.
     """
 
     cls: ClassValue | Foreign | None
@@ -35,6 +36,7 @@ class Attribute:
     is_none: bool
     call: ast.Call | None
     where: Place
+    init: ClassValue
 
 
 class Bodies(Protocol):
@@ -124,7 +126,7 @@ class Attributes:
             call = one if isinstance(one, ast.Call) else None
             made = self._class_of_call(cls, call) if call is not None else None
             item = self._item_class(cls, call) if call is not None else None
-            yield Attribute(made, item, alias, is_none, call, where)
+            yield Attribute(made, item, alias, is_none, call, where, cls)
 
     def _class_of_call(self, cls: ClassValue, call: ast.Call) -> ClassValue | Foreign | None:
         dotted = _dotted(call.func)
