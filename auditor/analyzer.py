@@ -8,11 +8,14 @@ fits; equivalence is read off the two head paths.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from auditor.classes import Found, Open, lookup
 from auditor.headpath.bodies import SourceBodies, Syntax
+from auditor.headpath.checks import OneSided, of_processor, one_sided
+from auditor.headpath.conditions import Premise, Premises
 from auditor.headpath.equivalence import Equivalence, compare
+from auditor.headpath.norms import Convention, Forward, convention
 from auditor.headpath.path import HeadPath, head_path
 from auditor.headpath.shapes import shape_of
 from auditor.headpath.symbolic import Symbolic
@@ -31,6 +34,9 @@ class Analysis:
         tokens: the head path of the capability; None where the class lacks it.
         shape: the rule that ``logits`` fits; None where none does, or it could not be followed.
         equivalence: whether the two agree; None where either is missing.
+        premises: what their equality rests on beside the two terms.
+        checks: what only one of the two methods, or of the processor's two, checks.
+        convention: what ``forward`` returns normed or raw, against what ``logits`` applies.
     """
 
     cls: ClassValue
@@ -38,6 +44,9 @@ class Analysis:
     tokens: HeadPath | None
     shape: ShapeRule | None
     equivalence: Equivalence | None
+    premises: tuple[Premise, ...] = ()
+    convention: Convention | None = None
+    checks: tuple[OneSided, ...] = ()
 
     @property
     def shape_name(self) -> str | None:
@@ -78,7 +87,33 @@ class Analyzer:
         logits = _path(cls, symbolic, agrees) if agrees is not None else None
         tokens = _path(cls, symbolic, self._capability.name)
         agree = compare(logits, tokens) if logits is not None and tokens is not None else None
-        return Analysis(cls, logits, tokens, _shape(logits), agree)
+        premises = Premises(symbolic, self._bodies, cls, head_rule()).of(logits) if logits else ()
+        agree = _under(agree, premises)
+        norms = self._convention(cls, logits) if logits else None
+        checks = self._checks(symbolic, logits, tokens) if logits and tokens else ()
+        return Analysis(cls, logits, tokens, _shape(logits), agree, premises, norms, checks)
+
+    @staticmethod
+    def _checks(symbolic: Symbolic, logits: HeadPath, tokens: HeadPath) -> tuple[OneSided, ...]:
+        terms = [b.head_term.processor for b in tokens.branches if b.head_term is not None]
+        processors = [
+            check
+            for term in dict.fromkeys(terms)
+            for check in of_processor(symbolic, term, head_rule())
+        ]
+        return (*one_sided(logits, tokens), *processors)
+
+    def _convention(self, cls: ClassValue, logits: HeadPath) -> Convention | None:
+        forward = Forward(cls, self._bodies, head_rule(), logits)
+        return convention(forward, logits, head_rule())
+
+
+def _under(agree: Equivalence | None, premises: tuple[Premise, ...]) -> Equivalence | None:
+    """An equality whose premise fails is none."""
+    broken = next((premise for premise in premises if premise.state == "violated"), None)
+    if agree is None or broken is None or agree.answer != "equivalent":
+        return agree
+    return replace(agree, answer="different", reason=f"not so: {broken.text} ({broken.where})")
 
 
 def _shape(logits: HeadPath | None) -> ShapeRule | None:

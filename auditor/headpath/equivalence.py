@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from auditor.headpath.differences import Difference, difference
-from auditor.headpath.path import Branch, HeadPath, Post, show_guard
+from auditor.headpath.path import Branch, HeadPath, Post, Refusal, show_guard
 from auditor.headpath.state import Guard
 from auditor.headpath.terms import (
     Changed,
@@ -34,7 +34,7 @@ from auditor.headpath.terms import (
 Answer = Literal["equivalent", "different", "conditional", "unproven"]
 
 #: What happens to logits that may move the argmax.
-_MATTERS = ("remap", "mask", "change")
+_MATTERS = ("remap", "rows", "mask", "change")
 
 #: A condition longer than this is cut in a sentence; the document has it whole.
 _READABLE = 80
@@ -68,11 +68,11 @@ def compare(logits: HeadPath, tokens: HeadPath) -> Equivalence:
 def _pairs(logits: HeadPath, tokens: HeadPath) -> Iterator[Equivalence]:
     for left in logits.branches:
         for right in tokens.branches:
-            if _together(left.guards, right.guards):
+            if together(left.guards, right.guards):
                 yield _compare(left, right, (logits.method, tokens.method))
 
 
-def _together(left: tuple[Guard, ...], right: tuple[Guard, ...]) -> bool:
+def together(left: tuple[Guard, ...], right: tuple[Guard, ...]) -> bool:
     """Whether the conditions of two branches can all hold at once."""
     known = {guard.test: guard.holds for guard in left}
     return all(known.get(guard.test, guard.holds) == guard.holds for guard in right)
@@ -131,7 +131,10 @@ def _may_exclude(left: tuple[Guard, ...], right: tuple[Guard, ...]) -> bool:
 
 
 def _subjects(test: Term) -> set[Term]:
-    return {part for part in walk(test) if isinstance(part, Part)}
+    """The attributes that a condition asks about; not the objects that they are attributes of."""
+    parts = [part for part in walk(test) if isinstance(part, Part)]
+    owners = {part.owner for part in parts}
+    return {part for part in parts if part not in owners}
 
 
 def _difference(left: Logits, right: TopTokens) -> Difference | None:
@@ -160,10 +163,12 @@ def _post_difference(
             if post.kind in ("change", "mask"):
                 text = f"{name} changes the result afterwards: {post.text}"
                 return Difference(text, post.kind == "mask")
-    tables = [[post.by for post in side] for side in (left, right)]
-    if tables[0] != tables[1]:
-        shown = [", ".join(show(t) for t in side if t is not None) or "none" for side in tables]
-        return Difference(f"the remaps differ: {shown[0]} against {shown[1]}", True)
+    for kind in ("remap", "rows"):
+        tables = [[post.by for post in side if post.kind == kind] for side in (left, right)]
+        if tables[0] != tables[1]:
+            shown = [", ".join(show(t) for t in side if t is not None) or "none" for side in tables]
+            what = "remaps" if kind == "remap" else kind
+            return Difference(f"the {what} differ: {shown[0]} against {shown[1]}", True)
     return None
 
 
@@ -195,7 +200,7 @@ def _ignored_changes(logits: HeadPath, tokens: HeadPath) -> Iterator[Equivalence
                 continue
             for right in tokens.branches:
                 both = (changed, plain)
-                if not right.unknown and all(_together(b.guards, right.guards) for b in both):
+                if not right.unknown and all(together(b.guards, right.guards) for b in both):
                     reason = (
                         f"{logits.method} changes the logits afterwards: {_change_text(change)}"
                         f" if {_short(unlike)}; {tokens.method} is the same either way"
@@ -222,17 +227,19 @@ def _differ_by_one(left: Branch, right: Branch) -> Guard | None:
 
 def _one_sided(logits: HeadPath, tokens: HeadPath) -> Iterator[Equivalence]:
     """Branches of ``compute_logits`` on which the capability raises instead of answering."""
-    for refusal in tokens.refusals:
-        for left in logits.branches:
-            if not _together(left.guards, refusal.guards) or _checked(left, refusal):
-                continue
-            reason = f"{tokens.method} raises on one condition: {refusal.check.text}"
-            yield Equivalence(
-                "conditional", f"{reason} ({refusal.check.place})", show(left.result), ""
-            )
+    for refusal, left in refused_alone(tokens, logits):
+        reason = f"{tokens.method} raises on one condition: {refusal.check.text}"
+        where = f"({refusal.check.place})"
+        yield Equivalence("conditional", f"{reason} {where}", show(left.result), "")
 
 
-def _checked(left: Branch, refusal: object) -> bool:
-    """Whether ``compute_logits`` makes the same check on this way."""
-    check = getattr(refusal, "check", None)
-    return any(own.text == getattr(check, "text", None) for own in left.checks)
+def refused_alone(refusing: HeadPath, other: HeadPath) -> Iterator[tuple[Refusal, Branch]]:
+    """Ways on which one method raises, each with a way on which the other returns something.
+
+    Left out are ways on which the other makes the same check.
+    """
+    for refusal in refusing.refusals:
+        for branch in other.branches:
+            checked = any(check.text == refusal.check.text for check in branch.checks)
+            if not checked and together(branch.guards, refusal.guards):
+                yield refusal, branch

@@ -49,14 +49,18 @@ def fits(path: HeadPath, rule: ShapeRule) -> bool:
         return rule.processor == "missing" and not through_processor
     if rule.some_post:
         return any(p.kind in rule.some_post for branch in path.branches for p in branch.post)
+    if rule.passed and not any(_is_passed(branch) for branch in path.branches):
+        return False
     return all(_fits(branch, rule) for branch in path.branches)
+
+
+def _is_passed(branch: Branch) -> bool:
+    return branch.head_term is not None and branch.head_term.head in branch.passed
 
 
 def _fits(branch: Branch, rule: ShapeRule) -> bool:
     term = branch.head_term
     if term is None or any(post.kind in ("mask", "change") for post in branch.post):
-        return False
-    if rule.passed and term.head not in branch.passed:
         return False
     if rule.stored and not branch.stored:
         return False
@@ -131,11 +135,18 @@ def norm_of(term: Term) -> tuple[Term, Term] | None:
         case Module(kind="norm", module=module, arguments=(hidden, *_)):
             return module, hidden
         case Apply(function=Global(name=name), arguments=(hidden, *rest)) if _is_kernel(name):
-            weights = [part for one in rest for part in walk(one) if isinstance(part, Part)]
-            weights = [part for part in weights if part.name == "weight"]
-            return (weights[0].owner if weights else term.function), hidden
+            return _norm_in(rest) or term.function, hidden
         case _:
             return None
+
+
+def _norm_in(arguments: Sequence[Term]) -> Term | None:
+    """The norm whose weight a kernel is handed, or that it is handed itself."""
+    parts = [p for one in arguments for p in walk(one) if isinstance(p, Part) and is_model_part(p)]
+    for part in parts:
+        if part.name == "weight":
+            return part.owner
+    return next((part for part in parts if fnmatchcase(part.name, head_rule().norm_names)), None)
 
 
 def _is_kernel(name: str) -> bool:
