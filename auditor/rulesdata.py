@@ -236,6 +236,75 @@ def head_rule() -> HeadRule:
     return load(rules_folder() / "head.toml", HeadRule)
 
 
+class DrafterRule(_Strict, frozen=True):
+    """What a model runner makes to draft, and what that calls."""
+
+    attributes: tuple[str, ...]
+    model: str
+    entries: tuple[str, ...]
+    step: str
+
+
+class ConfigRule(_Strict, frozen=True):
+    """The speculative configuration: its class, and the code that settles it."""
+
+    attribute: str
+    settle: str
+    override: str
+    method: str
+    methods: str
+    independent: tuple[str, ...]
+    class_: str = msgspec.field(name="class")
+
+
+class DraftRule(_Strict, frozen=True):
+    """The configuration of the draft model, and how a checkpoint's own is changed."""
+
+    attribute: str
+    name: str
+    target: str
+    checkpoint: str
+    overrides: str
+    architectures: str
+    model_type: str
+    bases: tuple[str, ...]
+    updaters: tuple[str, ...]
+    class_: str = msgspec.field(name="class")
+
+
+class ConvertedRule(_Strict, frozen=True):
+    """Checkpoints in a format of their own, and the code that converts them."""
+
+    module: str
+    decorator: str
+    key: str
+    settle: str
+    class_: str = msgspec.field(name="class")
+
+
+class TypesRule(_Strict, frozen=True):
+    """The classes of the tree for model types: the table, and the modules of those classes."""
+
+    table: str
+    modules: str
+
+
+class EngineRule(_Strict, frozen=True):
+    """``rules/engine.toml``: how the engine comes to the object that drafts."""
+
+    drafter: DrafterRule
+    config: ConfigRule
+    draft: DraftRule
+    converted: ConvertedRule
+    types: TypesRule
+
+
+@cache
+def engine_rule() -> EngineRule:
+    """How the engine comes to the object that drafts."""
+    return load(rules_folder() / "engine.toml", EngineRule)
+
+
 @cache
 def distributions() -> tuple[DistributionRule, ...]:
     """Distributions whose modules are not named like them."""
