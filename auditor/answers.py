@@ -12,16 +12,19 @@ from collections.abc import Mapping
 import msgspec
 
 from auditor import facts as f
-from auditor.coverage import Row
+from auditor.analyzer import Analyzer
+from auditor.coverage import Head, Row
 from auditor.engine import GuardSite
 from auditor.evaluation.import_statements import Conventions, Program
+from auditor.headpath.bodies import Syntax
 from auditor.imports import ImportRun
 from auditor.introspector import Introspector
 from auditor.platforms import Platform
 from auditor.program import Files, Probe
 from auditor.registry import Table
 from auditor.rulesdata import Capability
-from auditor.values import PythonError, Undecided
+from auditor.values import Place, PythonError, Undecided
+from auditor.verdicts import head_of, judged
 
 #: Frames of Python that one audit may need: so many imports may be nested, some frames each.
 _FRAMES = 10_000
@@ -38,13 +41,14 @@ class OpenCondition(msgspec.Struct, frozen=True):
 
 
 class PlatformAnswer(msgspec.Struct, frozen=True):
-    """The rows of one platform, what they rest on, and what was not decided.
+    """The rows and heads of one platform, what they rest on, and what was not decided.
 
     ``read`` are the modules that were run; ``probes`` is what was asked of each file.
     """
 
     platform: str
     rows: tuple[Row, ...]
+    heads: tuple[Head, ...]
     read: tuple[str, ...]
     probes: dict[str, tuple[Probe, ...]]
     unparsed: dict[str, f.Unparsed]
@@ -55,10 +59,12 @@ class Asked(msgspec.Struct, frozen=True):
     """What every platform is asked in the same way."""
 
     files: Files
+    syntax: Syntax
     program: Program
     conventions: Conventions
     capability: Capability
     guards: tuple[GuardSite, ...]
+    outside: Mapping[str, Place]
     architectures: tuple[str, ...]
     run_imports: bool
 
@@ -76,14 +82,38 @@ def ask(asked: Asked, platform: Platform, table: Table) -> PlatformAnswer:
         for entry in table.entries
         if matches(entry.architecture, asked.architectures)
     )
+    rows, heads = _analysed(
+        asked, rows, introspector, Analyzer(run, asked.syntax, asked.outside, asked.capability)
+    )
     return PlatformAnswer(
         platform=platform.name,
         rows=rows,
+        heads=heads,
         read=tuple(sorted(run.paths_read)),
         probes=asked.files.probes(),
         unparsed=run.unparsed,
         conditions=_conditions(run, introspector.open_rows),
     )
+
+
+def _analysed(
+    asked: Asked, rows: tuple[Row, ...], introspector: Introspector, analyzer: Analyzer
+) -> tuple[tuple[Row, ...], tuple[Head, ...]]:
+    """The rows as the analysis of their classes judges them, and the record of each class.
+
+    Every row is resolved before the first is analysed: analysis may ask modules for names, and no
+    answer of a row depends on that.
+    """
+    heads: dict[str, Head] = {}
+    judgements: list[Row] = []
+    for row in rows:
+        cls = introspector.classes.get(row.architecture)
+        if cls is not None:
+            analysis = analyzer.analyse(cls, stub=row.verdict == "stub")
+            row = judged(row, analysis)
+            heads.setdefault(cls.dotted, head_of(analysis, row.platform, asked.files))
+        judgements.append(row)
+    return tuple(judgements), tuple(heads.values())
 
 
 def matches(architecture: str, globs: tuple[str, ...]) -> bool:

@@ -16,6 +16,7 @@ from auditor.answers import Asked, OpenCondition, PlatformAnswer, ask, matches
 from auditor.coverage import (
     SCHEMA_VERSION,
     Coverage,
+    Head,
     SourceInfo,
     UndecidedItem,
     sorted_coverage,
@@ -25,7 +26,9 @@ from auditor.environment import Environment, in_force, without_built
 from auditor.errors import UsageError
 from auditor.evaluation.import_statements import Conventions
 from auditor.factcache import FactCache
+from auditor.headpath.bodies import Syntax
 from auditor.imports import ImportRun
+from auditor.loading import outside_stores
 from auditor.memo import Grounds, Memo, digest_of
 from auditor.platforms import Platform, build, platform_names
 from auditor.prefetch import prefetch
@@ -183,14 +186,18 @@ class Job:
     def _asked(self) -> Asked:
         rule = self._capability.guard
         guards: tuple[GuardSite, ...] = ()
+        outside: Mapping[str, Place] = {}
         if rule is not None:
             guards = guard_sites(self.files, self._paths, rule.search, self._capability.name)
+            outside = outside_stores(self.files, self._paths, rule.search)
         return Asked(
             self.files,
+            Syntax(self.files),
             self.program,
             self.conventions,
             self._capability,
             guards,
+            outside,
             self._request.architectures,
             self._request.run_imports,
         )
@@ -239,6 +246,7 @@ class Job:
                 notes=self._notes(),
                 rows=tuple(row for answer in answers for row in answer.rows),
                 undecided=tuple(self._undecided(answers)),
+                heads=tuple(_heads(answers)),
             )
         )
 
@@ -297,6 +305,17 @@ def _in_two(asked: Asked, tables: list[tuple[Platform, Table]]) -> list[Platform
     answers += msgspec.msgpack.decode(beside.result(), type=list[PlatformAnswer])
     position = {platform.name: index for index, (platform, _) in enumerate(tables)}
     return sorted(answers, key=lambda answer: position[answer.platform])
+
+
+def _heads(answers: list[PlatformAnswer]) -> Iterable[Head]:
+    """What is known of each class's head, once for all platforms where it is the same."""
+    found: dict[Head, list[str]] = {}
+    for answer in answers:
+        for head in answer.heads:
+            anywhere = msgspec.structs.replace(head, platforms=())
+            found.setdefault(anywhere, []).append(answer.platform)
+    for head, names in found.items():
+        yield msgspec.structs.replace(head, platforms=tuple(names))
 
 
 def _open_conditions(answers: list[PlatformAnswer]) -> Iterable[UndecidedItem]:

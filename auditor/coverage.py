@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 
 VerdictName = Literal["yes", "yes?", "unsafe", "no", "stub", "import", "absent", "n/a", "?"]
 
@@ -34,7 +34,8 @@ class Step(msgspec.Struct, frozen=True):
 
     Attributes:
         kind: ``registry``, ``module``, ``branch``, ``import``, ``getattr``, ``class``, ``base``,
-            ``method``, ``raise``, ``fact`` or ``guard``.
+            ``method``, ``raise``, ``fact`` or ``guard``; in a head path ``hop``, ``check``,
+            ``unknown`` or the name of a remark.
         path: POSIX path relative to the folder that holds ``vllm/``; empty for a platform fact.
         line: 1-based line number; 0 for a platform fact.
         text: the deciding source text, on one line.
@@ -88,6 +89,100 @@ class Row(msgspec.Struct, frozen=True, rename={"class_": "class"}):
     reason: str | None = None
     findings: tuple[str, ...] = ()
     evidence: tuple[Step, ...] = ()
+
+
+class Way(msgspec.Struct, frozen=True):
+    """One way through a method, from hidden states to logits or to tokens.
+
+    Attributes:
+        guards: the conditions on this way, as expressions.
+        processor: the logits processor; null where none is called.
+        head: the head that it is given, or null.
+        hidden: the hidden states that it is given, or null.
+        bias: the bias that it is given, or null.
+        post: what happens to the logits or tokens afterwards, in order.
+        result: the whole term that the method returns.
+        hops: the calls on the way to the head, outermost first.
+        checks: what it asserts or raises on the way.
+        unknown: what could not be followed, with reason.
+    """
+
+    guards: tuple[str, ...]
+    processor: str | None
+    head: str | None
+    hidden: str | None
+    bias: str | None
+    post: tuple[str, ...]
+    result: str
+    hops: tuple[Step, ...] = ()
+    checks: tuple[Step, ...] = ()
+    unknown: tuple[Step, ...] = ()
+
+
+class MethodPath(msgspec.Struct, frozen=True):
+    """The head path of one method: every way through it that returns something.
+
+    ``brief`` is for people: ``lm_head ∘ norm``, with the guards of each way.
+    """
+
+    method: str
+    brief: str
+    ways: tuple[Way, ...]
+
+
+class Condition(msgspec.Struct, frozen=True):
+    """Something that the equality of the two methods rests on, and whether the source shows it.
+
+    Attributes:
+        name: a short name (``vocabulary``, ``scale``, ``soft cap``, ``remap``, ``head`` …).
+        state: ``proven``, ``violated``, or ``assumed`` where the source does not settle it.
+        text: the condition, in a sentence.
+        path: where it is read; empty when it is read nowhere.
+        line: 1-based, or 0.
+    """
+
+    name: str
+    state: Literal["proven", "violated", "assumed"]
+    text: str
+    path: str = ""
+    line: int = 0
+
+
+class Head(msgspec.Struct, frozen=True, rename={"class_": "class"}):
+    """What is known of how one class gets from hidden states to a token.
+
+    Attributes:
+        class_: the dotted class (in JSON: ``class``).
+        platforms: on which of the platforms of the document all of this holds.
+        logits: the head path of the method that the capability must agree with, or null.
+        tokens: the head path of the capability, or null where the class lacks it.
+        shape: the name of the first path's shape; ``unnamed`` where none fits; null where the
+            path could not be followed.
+        fix: what the shape says of providing the capability, in a sentence.
+        equivalence: ``equivalent``, ``different``, ``conditional`` or ``unproven``; null where a
+            method is missing.
+        reason: why.
+        returns: what ``forward`` returns in each position: ``normed by …``, ``raw`` or ``unknown``.
+        norm: how often the hidden states for the logits are normed on the way to the head:
+            ``once``, ``double``, ``never`` or ``unknown``; null where it does not apply.
+        terms: the two terms where they differ, or where the proof stopped; else empty.
+        conditions: what the equality rests on.
+        remarks: what a reader should know (a norm applied twice, a check in one method only).
+    """
+
+    class_: str
+    platforms: tuple[str, ...]
+    logits: MethodPath | None
+    tokens: MethodPath | None
+    shape: str | None = None
+    fix: str | None = None
+    equivalence: str | None = None
+    reason: str | None = None
+    returns: tuple[str, ...] = ()
+    norm: str | None = None
+    terms: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    remarks: tuple[Step, ...] = ()
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -145,6 +240,7 @@ class Coverage(msgspec.Struct, frozen=True):
         imports: ``run`` when the import run was done, ``skipped`` when it was not.
         notes: sentences about the whole audit (``this release has no such flag``).
         rows: one an entry and platform.
+        heads: one a class that some row resolves to, and set of platforms where it is the same.
         findings: remarks.
         undecided: what was not decided.
     """
@@ -159,6 +255,7 @@ class Coverage(msgspec.Struct, frozen=True):
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...] = ()
     undecided: tuple[UndecidedItem, ...] = ()
+    heads: tuple[Head, ...] = ()
 
 
 def sorted_coverage(coverage: Coverage) -> Coverage:
@@ -172,6 +269,9 @@ def sorted_coverage(coverage: Coverage) -> Coverage:
         coverage,
         rows=tuple(
             sorted(coverage.rows, key=lambda row: (row.architecture, position[row.platform]))
+        ),
+        heads=tuple(
+            sorted(coverage.heads, key=lambda h: (h.class_, [position[p] for p in h.platforms]))
         ),
         findings=tuple(
             sorted(coverage.findings, key=lambda f: (f.path, f.line, f.code, f.message))

@@ -81,6 +81,7 @@ class Introspector:
         self._guards = guards
         self._evidence = Evidence(run, files)
         self.open_rows: dict[str, Undecided] = {}
+        self.classes: dict[str, ClassValue] = {}
 
     def row(self, entry: Entry) -> Row:
         """The row of one entry on this run's platform."""
@@ -148,6 +149,7 @@ class Introspector:
                 return Unresolved(Undecided(f"the name is bound to a {type(value).__name__}"))
 
     def _class_row(self, entry: Entry, cls: ClassValue, found: Lookup, steps: list[Step]) -> Row:
+        self.classes[entry.architecture] = cls
         steps.extend(self._evidence.class_steps(cls, self._capability.name, found))
         verdict, reason = self._verdict(cls, found)
         if verdict in ("no", "stub"):
@@ -171,7 +173,7 @@ class Introspector:
             case Open(why=why):
                 return "?", why.reason
             case Found():
-                return "yes?", "whether it picks the same token is not analysed"
+                return "yes?", None
             case Missing():
                 if self._is_stub(cls):
                     return "stub", None

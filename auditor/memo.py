@@ -12,7 +12,7 @@ intact is computed again.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache
@@ -24,6 +24,7 @@ from auditor import facts as f
 from auditor.coverage import Coverage, SourceInfo, Step
 from auditor.engine import guards_in
 from auditor.factcache import encode
+from auditor.loading import stores_in
 from auditor.program import Files, Probe
 from auditor.sources.cache import Cache, CacheConfig
 from auditor.sources.tree import Source, stamp
@@ -69,7 +70,7 @@ def tool_digest() -> bytes:
     """A digest of the code and the rules that answers depend on."""
     package = Path(__file__).parent
     digest = hashlib.blake2b(digest_size=16)
-    folders = [package, package / "evaluation", package / "sources"]
+    folders = [package, package / "evaluation", package / "headpath", package / "sources"]
     rules = package / "rules" if (package / "rules").is_dir() else package.parent / "rules"
     files = [path for folder in folders for path in folder.glob("*.py")]
     for path in sorted([*files, *rules.rglob("*.toml")]):
@@ -157,6 +158,10 @@ def _answer(files: Files, path: str, probe: Probe) -> bytes:
             content = encode(files.facts(path))
         case "function":
             content = encode(files.function(path, f.Func(name, line, start, end, (), ())))
+        case "block":
+            content = files.block(path, start, end)
+        case "stores":
+            content = repr(stores_in(files.text(path))).encode()
         case "guards":
             content = repr(guards_in(files.text(path), path, name)).encode()
         case _:
@@ -205,6 +210,16 @@ def _cited_lines(coverage: Coverage) -> dict[str, set[int]]:
         chain: tuple[Step, ...] = row.error.chain if row.error else ()
         for step in (*row.evidence, *chain):
             lines.setdefault(step.path, set()).add(step.line)
+    for step in _steps_of_heads(coverage):
+        lines.setdefault(step.path, set()).add(step.line)
     for item in coverage.undecided:
         lines.setdefault(item.path, set()).add(item.line)
     return lines
+
+
+def _steps_of_heads(coverage: Coverage) -> Iterator[Step]:
+    for head in coverage.heads:
+        yield from head.remarks
+        for method in (head.logits, head.tokens):
+            for way in method.ways if method is not None else ():
+                yield from (*way.hops, *way.checks, *way.unknown)

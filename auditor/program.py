@@ -16,7 +16,8 @@ from auditor.syntax import function_facts, module_facts
 _WORTH_SHARING = 200_000
 
 
-#: What was asked of a file: its facts, a function (name, line, start, end), its guards, its text.
+#: What was asked of a file: its facts, a function (name, line, start, end), a block of its lines,
+#: its guards, the attributes it sets, its text.
 Probe = tuple[str, str, int, int, int]
 
 
@@ -133,6 +134,11 @@ class Files:
         """The lines of a file; none where it cannot be read."""
         self.note(path, ("text", "", 0, 0, 0))
         return self._split(path)
+
+    def block(self, path: str, start: int, end: int) -> bytes:
+        """Lines ``start`` to ``end`` of a file, counted from 1; fewer where it has fewer."""
+        self.note(path, ("block", "", start, start, end))
+        return b"\n".join(self._split(path)[start - 1 : end])
 
     def _split(self, path: str) -> list[bytes]:
         if path not in self._lines:

@@ -86,6 +86,7 @@ def test_a_kept_answer_serves_the_same_tree_at_another_place(
         (NVIDIA, "def get_top_tokens", "def get_bottom_tokens"),
         (INIT, "is_rocm", "is_cuda"),
         (GUARD, "get_top_tokens", "get_other_tokens"),
+        (NVIDIA, "        return None", "        return hidden_states"),
     ],
 )
 def test_a_change_that_matters_is_seen(

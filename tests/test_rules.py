@@ -11,11 +11,12 @@ from trees.minivllm import INIT, coverage, row_of
 from auditor import rulesdata
 from auditor.errors import RuleError
 from auditor.platforms import platform_names
-from auditor.rulesdata import PlatformExample, PlatformRule, platforms, rules_folder
+from auditor.rulesdata import PlatformExample, PlatformRule, platforms, rules_folder, shapes
 
 FILES = sorted(path.relative_to(rules_folder()).as_posix() for path in rules_folder().rglob("*"))
 TOML = [name for name in FILES if name.endswith(".toml")]
 EXAMPLES = [(rule, example) for rule in platforms() for example in rule.examples]
+_HOLD_EXAMPLES = ("examples", "valid", "invalid")
 DISPATCH = """
 from vllm.platforms import current_platform
 import os, sys
@@ -49,13 +50,16 @@ def _examples_in(value: object) -> int:
         return sum(map(_examples_in, value))
     if not isinstance(value, dict):
         return 0
-    own = len(value.get("examples", ()))
-    return own + sum(_examples_in(inner) for key, inner in value.items() if key != "examples")
+    own = sum(len(value.get(key, ())) for key in _HOLD_EXAMPLES)
+    return own + sum(
+        _examples_in(inner) for key, inner in value.items() if key not in _HOLD_EXAMPLES
+    )
 
 
 def test_no_example_of_any_rule_file_is_skipped() -> None:
     held = {name: _examples_in(tomllib.loads((rules_folder() / name).read_text())) for name in TOML}
     run = {f"platforms/{rule.name}.toml": len(rule.examples) for rule in platforms()}
+    run |= {f"shapes/{rule.name}.toml": len(rule.valid) + len(rule.invalid) for rule in shapes()}
     assert {name: count for name, count in held.items() if count} == run
 
 

@@ -5,11 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from auditor.headpath.terms import (
-    Constant,
-    Global,
-    Term,
-)
+from auditor.headpath.terms import Apply, Constant, Global, Operation, Term
 
 
 def parameters(function: ast.FunctionDef) -> list[ast.arg]:
@@ -34,7 +30,15 @@ def bind(
         bound[name] = term
     for name, default in _defaults(function):
         bound.setdefault(name, default)
-    return bound if allowed <= bound.keys() else None
+    if not allowed <= bound.keys():
+        return None
+    if arguments.vararg is not None:
+        bound[arguments.vararg.arg] = Operation("tuple", args[len(positional) :])
+    if arguments.kwarg is not None:
+        rest = {name: term for name, term in named.items() if name not in allowed}
+        bound[arguments.kwarg.arg] = Apply(Global("dict"), (), pairs(rest))
+        bound = {name: term for name, term in bound.items() if name not in rest}
+    return bound
 
 
 def _defaults(function: ast.FunctionDef) -> Iterator[tuple[str, Term]]:

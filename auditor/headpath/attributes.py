@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from auditor.classes import linearise
-from auditor.values import ClassValue, Either, Foreign, Place, Value
+from auditor.values import ClassValue, Either, Foreign, Function, Place, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ class Attribute:
         is_none: it is None.
         call: the call that makes it, for what is read off its arguments.
         where: the assignment.
+        init: the class whose ``__init__`` assigns it.
     """
 
     cls: ClassValue | Foreign | None
@@ -35,6 +36,7 @@ class Attribute:
     is_none: bool
     call: ast.Call | None
     where: Place
+    init: ClassValue
 
 
 class Bodies(Protocol):
@@ -42,6 +44,14 @@ class Bodies(Protocol):
 
     def functions(self, cls: ClassValue) -> dict[str, ast.FunctionDef]:
         """The methods that the body of ``cls`` defines, the last of each name."""
+        ...
+
+    def stores(self, cls: ClassValue) -> dict[str, int]:
+        """Attributes of ``self`` that methods of ``cls`` other than ``__init__`` assign: lines."""
+        ...
+
+    def outside(self, name: str) -> Place | None:
+        """Where the engine sets an attribute of this name on some object, if it does."""
         ...
 
     def named(self, cls: ClassValue, dotted: str) -> Value | None:
@@ -68,14 +78,32 @@ class Attributes:
         return self._known[key]
 
     def _find(self, cls: ClassValue, name: str) -> tuple[Attribute, ...]:
-        """The assignments of the most derived class that has any: it runs last."""
+        """The assignments of the most derived class that makes one: it runs last.
+
+        Where that class assigns on some branches only, those of its bases count as well.
+        """
+        found: list[Attribute] = []
+        for member in linearise(cls):
+            init = self._init(member)
+            if init is not None and isinstance(member, ClassValue):
+                found.extend(self._assigned(member, init, name))
+                if found and _always_assigns(init.body, name):
+                    break
+        return tuple(found)
+
+    def _init(self, member: Value) -> ast.FunctionDef | None:
+        if not isinstance(member, ClassValue):
+            return None
+        return self._bodies.functions(member).get("__init__")
+
+    def elsewhere(self, cls: ClassValue, name: str) -> Place | None:
+        """Where a method other than ``__init__``, or the engine, assigns ``name``."""
         for member in linearise(cls):
             if isinstance(member, ClassValue):
-                init = self._bodies.functions(member).get("__init__")
-                found = tuple(self._assigned(member, init, name)) if init is not None else ()
-                if found:
-                    return found
-        return ()
+                line = self._bodies.stores(member).get(name)
+                if line is not None:
+                    return Place(member.module.path, line)
+        return self._bodies.outside(name)
 
     def _assigned(self, cls: ClassValue, init: ast.FunctionDef, name: str) -> Iterator[Attribute]:
         local: dict[str, ast.expr] = {}
@@ -85,12 +113,7 @@ class Attributes:
                 continue
             if isinstance(target, ast.Name):
                 local[target.id] = value
-            if (
-                isinstance(target, ast.Attribute)
-                and target.attr == name
-                and isinstance(target.value, ast.Name)
-                and target.value.id == "self"
-            ):
+            if is_self_attribute(target, name):
                 yield from self._values(cls, value, local, node.lineno)
 
     def _values(
@@ -103,7 +126,7 @@ class Attributes:
             call = one if isinstance(one, ast.Call) else None
             made = self._class_of_call(cls, call) if call is not None else None
             item = self._item_class(cls, call) if call is not None else None
-            yield Attribute(made, item, alias, is_none, call, where)
+            yield Attribute(made, item, alias, is_none, call, where, cls)
 
     def _class_of_call(self, cls: ClassValue, call: ast.Call) -> ClassValue | Foreign | None:
         dotted = _dotted(call.func)
@@ -111,7 +134,23 @@ class Attributes:
         if isinstance(value, Either):
             options = list(value.values())
             value = options[0] if len({id(option) for option in options}) == 1 else None
+        if isinstance(value, Function):
+            return self._made_by(cls, f"{value.module.name}.{value.facts.name}")
         return value if isinstance(value, ClassValue | Foreign) else None
+
+    def _made_by(self, cls: ClassValue, dotted: str) -> ClassValue | Foreign | None:
+        """The class that a function of the tree makes an instance of, if every return does."""
+        found = self._bodies.function(cls, dotted)
+        if found is None:
+            return None
+        scope, function = found
+        returns = [node for node in ast.walk(function) if isinstance(node, ast.Return)]
+        made = [
+            self._class_of_call(scope, node.value) if isinstance(node.value, ast.Call) else None
+            for node in returns
+        ]
+        first = made[0] if made else None
+        return first if all(one is first for one in made) else None
 
     def _item_class(self, cls: ClassValue, call: ast.Call) -> ClassValue | Foreign | None:
         """The class of the items of ``ModuleDict({…})`` and ``ModuleList([…])``."""
@@ -120,6 +159,30 @@ class Attributes:
             if isinstance(made, ast.Call):
                 return self._class_of_call(cls, made)
         return None
+
+
+def is_self_attribute(target: ast.AST | None, name: str) -> bool:
+    """Whether a target is ``self.name``."""
+    match target:
+        case ast.Attribute(value=ast.Name(id="self"), attr=attr):
+            return attr == name
+        case _:
+            return False
+
+
+def _always_assigns(body: list[ast.stmt], name: str) -> bool:
+    """Whether a body assigns ``self.name`` whichever branch is taken."""
+    for node in body:
+        target, value = _assignment(node)
+        if value is not None and is_self_attribute(target, name):
+            return True
+        match node:
+            case ast.If(body=taken, orelse=orelse) if _always_assigns(taken, name):
+                if _always_assigns(orelse, name):
+                    return True
+            case ast.With(body=inner) if _always_assigns(inner, name):
+                return True
+    return False
 
 
 def _item_of(display: ast.expr) -> ast.expr | None:

@@ -6,6 +6,7 @@ Only the lines of the class or function are parsed, at the places where they sta
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Mapping
 
 from auditor import facts as f
 from auditor.imports import ImportRun
@@ -13,34 +14,85 @@ from auditor.program import Files
 from auditor.syntax import parse
 from auditor.values import ClassValue, Function, ModuleValue, Place, PythonError, Value
 
+Functions = dict[str, ast.FunctionDef]
+
+
+class Syntax:
+    """Functions of a tree's files by the lines where they stand; the same on every platform."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._functions: dict[tuple[str, int], Functions] = {}
+        self._stores: dict[tuple[str, int], dict[str, int]] = {}
+
+    def functions(self, path: str, start: int, end: int) -> Functions:
+        """Functions in lines ``start`` to ``end``: of the one class there, or the one function."""
+        key = (path, start)
+        if key not in self._functions:
+            self._functions[key] = _parse(self._files.block(path, start, end), start)
+        return self._functions[key]
+
+    def stores(self, path: str, start: int, end: int) -> dict[str, int]:
+        """Attributes of ``self`` that functions there other than ``__init__`` assign: lines."""
+        key = (path, start)
+        if key not in self._stores:
+            functions = self.functions(path, start, end)
+            self._stores[key] = _stored(
+                one for name, one in functions.items() if name != "__init__"
+            )
+        return self._stores[key]
+
+
+def _stored(functions: Iterable[ast.FunctionDef]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for function in functions:
+        for node in ast.walk(function):
+            match node:
+                case ast.Attribute(
+                    value=ast.Name(id="self"), attr=attr, ctx=ast.Store() | ast.Del()
+                ):
+                    found.setdefault(attr, node.lineno)
+                case ast.Call(
+                    func=ast.Name(id="setattr"),
+                    args=[ast.Name(id="self"), ast.Constant(value=str() as attr), _],
+                ):
+                    found.setdefault(attr, node.lineno)
+    return found
+
+
+def _parse(block: bytes, start: int) -> Functions:
+    indented = block[:1].isspace()
+    head = b"\n" * (start - 2) + b"if 1:\n" if indented and start > 1 else b"\n" * (start - 1)
+    tree = parse(head + block + b"\n")
+    if isinstance(tree, f.Unparsed):
+        return {}
+    body = tree.body
+    while len(body) == 1 and isinstance(body[0], ast.If | ast.ClassDef):
+        body = body[0].body
+    return {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
+
 
 class SourceBodies:
     """Bodies of the classes that one import run has made."""
 
-    def __init__(self, run: ImportRun, files: Files) -> None:
+    def __init__(
+        self, run: ImportRun, syntax: Syntax, outside: Mapping[str, Place] | None = None
+    ) -> None:
         self._run = run
-        self._files = files
-        self._functions: dict[tuple[str, int], dict[str, ast.FunctionDef]] = {}
+        self._syntax = syntax
+        self._outside = outside or {}
 
-    def functions(self, cls: ClassValue) -> dict[str, ast.FunctionDef]:
+    def functions(self, cls: ClassValue) -> Functions:
         """The methods that the body of ``cls`` defines, the last of each name."""
-        key = (cls.module.path, cls.facts.start)
-        if key not in self._functions:
-            self._functions[key] = self._parse(cls.module.path, cls.facts.start, cls.facts.end)
-        return self._functions[key]
+        return self._syntax.functions(cls.module.path, cls.facts.start, cls.facts.end)
 
-    def _parse(self, path: str, start: int, end: int) -> dict[str, ast.FunctionDef]:
-        """Functions in lines ``start`` to ``end``: of the one class there, or the one function."""
-        lines = self._files.lines(path)[start - 1 : end]
-        indented = bool(lines) and lines[0][:1].isspace()
-        head = b"\n" * (start - 2) + b"if 1:\n" if indented and start > 1 else b"\n" * (start - 1)
-        tree = parse(head + b"\n".join(lines) + b"\n")
-        if isinstance(tree, f.Unparsed):
-            return {}
-        body = tree.body
-        while len(body) == 1 and isinstance(body[0], ast.If | ast.ClassDef):
-            body = body[0].body
-        return {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
+    def stores(self, cls: ClassValue) -> dict[str, int]:
+        """Attributes of ``self`` that methods of ``cls`` other than ``__init__`` assign: lines."""
+        return self._syntax.stores(cls.module.path, cls.facts.start, cls.facts.end)
+
+    def outside(self, name: str) -> Place | None:
+        """Where the engine sets an attribute of this name on some object, if it does."""
+        return self._outside.get(name)
 
     def named(self, cls: ClassValue, dotted: str) -> Value | None:
         """The value of a dotted name in the module of ``cls``, or None."""
@@ -63,7 +115,7 @@ class SourceBodies:
         if not isinstance(value, Function):
             return None
         facts = value.facts
-        found = self._parse(value.module.path, facts.start, facts.end).get(facts.name)
+        found = self._syntax.functions(value.module.path, facts.start, facts.end).get(facts.name)
         if found is None:
             return None
         stand_in = f.Class(facts.name, facts.line, facts.start, facts.end, (), (), (), (), (), True)

@@ -6,25 +6,37 @@ import ast
 from dataclasses import replace
 
 from auditor.headpath.arguments import bind, head_arguments, pairs
+from auditor.headpath.attributes import dotted_name
+from auditor.headpath.effects import changed_to, in_place
 from auditor.headpath.expressions import Expressions
 from auditor.headpath.state import Frame, State, Values
 from auditor.headpath.terms import (
     Apply,
+    Changed,
     Constant,
     Global,
     Item,
     Logits,
     Module,
+    Operation,
     Part,
     Self,
     Term,
     TopTokens,
     Unknown,
+    is_model_part,
+    size,
     walk,
 )
 from auditor.values import ClassValue, Place
 
 _MAX_DEPTH = 12
+
+#: More parts than this, and comparing terms costs more than an answer is worth.
+_MAX_SIZE = 4000
+
+#: Before the names of a caller, while a callee runs; no name of a program starts so.
+_CALLER = " "
 
 
 class Calls(Expressions):
@@ -61,9 +73,7 @@ class Calls(Expressions):
                 frame.owner is not None
             ):
                 cls = self.class_of(frame.self_term)
-                found = (
-                    self._method(cls, name, frame.owner) if isinstance(cls, ClassValue) else None
-                )
+                found = self.method(cls, name, frame.owner) if isinstance(cls, ClassValue) else None
                 if found is not None:
                     return self.enter(*found, frame.self_term, args, named, place, state, frame)
                 return [(Apply(Global(f"super().{name}"), args, pairs(named), place=place), state)]
@@ -95,16 +105,16 @@ class Calls(Expressions):
         """``owner.name(…)``: a method that is entered, a submodule that is applied, or a call."""
         cls = self.class_of(owner)
         if isinstance(cls, ClassValue):
-            if self._is_a(cls, self._rule.processors):
+            if self.is_a(cls, self._rule.processors):
                 return [(self._of_processor(owner, name, args, named, place), state)]
-            if self._values_of(owner, name):
+            if self.values_of(owner, name):
                 return [
                     pair
                     for term, after in self._part(owner, name, place, state, frame)
                     for pair in self._apply(term, args, named, place, after, frame)
                 ]
-            found = self._method(cls, name)
-            if found is not None and not self._is_a(cls, self._rule.leaves):
+            found = self.method(cls, name)
+            if found is not None and not self.is_a(cls, self._rule.leaves):
                 return self.enter(*found, owner, args, named, place, state, frame)
         function: Term = Part(owner, name, place=place)
         if isinstance(owner, Global):
@@ -113,6 +123,10 @@ class Calls(Expressions):
             if entered is not None:
                 return entered
             function = Global(dotted, place=place)
+        elif in_place(name):
+            named_terms = (Operation(f"{key}=", (term,)) for key, term in named.items())
+            changed = Changed(owner, name, (*args, *named_terms), place=place)
+            return [(changed, changed_to(state, owner, changed, place, self._rule))]
         elif isinstance(owner, Part | Item) and cls is None and not _is_data(owner):
             return self._apply(function, args, named, place, state, frame)
         return [(Apply(function, args, pairs(named), place=place), state)]
@@ -149,16 +163,16 @@ class Calls(Expressions):
     ) -> Values:
         """An object called: the logits processor, a norm, an identity, a module to enter."""
         cls = self.class_of(module)
-        if self._is_a(cls, self._rule.processors):
+        if self.is_a(cls, self._rule.processors):
             return [(self._logits(module, args, named, place), state)]
-        if self._is_a(cls, self._rule.identities) and args:
+        if self.is_a(cls, self._rule.identities) and args:
             return [(args[0], state)]
         label = cls.dotted if isinstance(cls, ClassValue) else getattr(cls, "name", "")
         arguments = (*args, *named.values())
-        if self._is_a(cls, self._rule.norms):
+        if self.is_a(cls, self._rule.norms):
             return [(Module(module, "norm", label, arguments, place=place), state)]
-        if isinstance(cls, ClassValue) and not self._is_a(cls, self._rule.leaves):
-            found = self._method(cls, "forward")
+        if isinstance(cls, ClassValue) and not self.is_a(cls, self._rule.leaves):
+            found = self.method(cls, "forward")
             if found is not None:
                 return self.enter(*found, module, args, named, place, state, frame)
         if isinstance(module, Part | Item):
@@ -193,7 +207,7 @@ class Calls(Expressions):
         """``getattr(owner, "attr", default)``: the default only where nothing assigns it."""
         cls = self.class_of(owner)
         if isinstance(cls, ClassValue):
-            known = self._values_of(owner, attr) or self._method(cls, attr) is not None
+            known = self.values_of(owner, attr) or self.method(cls, attr) is not None
             if not known and Part(owner, attr) not in state.stores:
                 return [(default, state)]
         return self._part(owner, attr, place, state, frame)
@@ -209,7 +223,7 @@ class Calls(Expressions):
     ) -> Values | None:
         """Enter a function of the tree that is handed the logits processor; None for another."""
         terms = [part for term in (*args, *named.values()) for part in walk(term)]
-        if not any(self._is_a(self.class_of(t), self._rule.processors) for t in terms):
+        if not any(self.is_a(self.class_of(t), self._rule.processors) for t in terms):
             return None
         found = self._bodies.function(frame.scope, dotted)
         if found is None:
@@ -231,21 +245,40 @@ class Calls(Expressions):
         """Run a method or function, and go on with each value that it returns."""
         if frame.depth >= _MAX_DEPTH:
             return [(Unknown("calls nested too deeply", str(place), place=place), state)]
-        bound = bind(function, self_term is not None, args, named)
+        if any(size(term) > _MAX_SIZE for term in (*args, *named.values())):
+            return [(Unknown("an argument too large to write out", str(place), place=place), state)]
+        if not self._is_transparent(function, owner):
+            reason = f"{function.name}() has a decorator that is not known"
+            return [(Unknown(reason, str(place), place=place), state)]
+        has_self = self_term is not None and not _is_static(function)
+        bound = bind(function, has_self, args, named)
         if bound is None:
             reason = f"the arguments do not fit {function.name}()"
             return [(Unknown(reason, str(place), place=place), state)]
         inner = Frame(owner, owner, self_term or Self(), frame.depth + 1)
-        start = replace(state, names=bound, hops=(*state.hops, place))
+        # The caller's names go along, out of reach, so that what is changed in place is changed
+        # for the caller as well.
+        callers = {f"{_CALLER}{name}": term for name, term in state.names.items()}
+        passed = [t for t in bound.values() if isinstance(t, Part | Item) and is_model_part(t)]
+        start = replace(
+            state,
+            names={**callers, **bound},
+            hops=(*state.hops, place),
+            passed=(*state.passed, *passed),
+        )
         results: Values = []
         for outcome in self.body(function, start, inner):
-            if outcome.value is not None:
-                after = replace(outcome.state, names=state.names)
-                results.append((outcome.value, after))
-        if not results:
-            check = f"{function.name}() always raises"
-            return [(Unknown(check, str(place), place=place), state)]
+            names = outcome.state.names.items()
+            mine = {name[1:]: term for name, term in names if name.startswith(_CALLER)}
+            after = replace(outcome.state, names=mine)
+            # Where it raises, the value is never used: the statement that calls ends there.
+            value = Constant(None, place=place) if outcome.value is None else outcome.value
+            results.append((value, after))
         return results
+
+
+def _is_static(function: ast.FunctionDef) -> bool:
+    return any(dotted_name(node) == "staticmethod" for node in function.decorator_list)
 
 
 def _is_data(term: Term) -> bool:

@@ -34,8 +34,9 @@ from auditor.values import Place
 class Post:
     """What happens to logits (or to tokens) after the head.
 
-    ``kind`` is ``slice``, ``scale``, ``remap`` or ``change``; ``by`` is the factor of a scale or
-    the table of a remap.
+    ``kind`` is ``slice``, ``scale``, ``remap``, ``rows`` (some of the rows are taken), ``mask``
+    (values set in place) or ``change`` (anything else); ``by`` is the factor of a scale, the table
+    of a remap, or the index of the rows.
     """
 
     kind: str
@@ -54,6 +55,8 @@ class Branch:
         checks: what it asserts on the way.
         result: the whole term that it returns.
         hops: the calls on the way to the head, outermost first.
+        passed: parts of the model that were handed to a method as arguments.
+        stored: attributes that it sets to something that depends on a parameter.
     """
 
     guards: tuple[Guard, ...]
@@ -62,6 +65,8 @@ class Branch:
     checks: tuple[Check, ...]
     result: Term
     hops: tuple[Place, ...]
+    passed: tuple[Term, ...] = ()
+    stored: tuple[Term, ...] = ()
 
     @property
     def unknown(self) -> tuple[Unknown, ...]:
@@ -70,11 +75,20 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """One way through a method that raises."""
+
+    guards: tuple[Guard, ...]
+    check: Check
+
+
+@dataclass(frozen=True, slots=True)
 class HeadPath:
-    """Every way through a method that returns something."""
+    """Every way through a method: those that return something, and those that raise."""
 
     method: str
     branches: tuple[Branch, ...]
+    refusals: tuple[Refusal, ...] = ()
 
     def show(self) -> str:
         """The path as a readable expression; branches are told apart by their guards."""
@@ -83,17 +97,25 @@ class HeadPath:
 
 
 def head_path(method: str, outcomes: tuple[Outcome, ...]) -> HeadPath:
-    """The head path of a method from all its ends; ends that raise are left out."""
+    """The head path of a method from all its ends."""
     branches = [
         _branch(outcome, outcome.value) for outcome in outcomes if outcome.value is not None
     ]
-    return HeadPath(method, tuple(branches))
+    refusals = [
+        Refusal(outcome.state.guards, outcome.state.raised)
+        for outcome in outcomes
+        if outcome.state.raised is not None
+    ]
+    return HeadPath(method, tuple(branches), tuple(refusals))
 
 
 def _branch(outcome: Outcome, result: Term) -> Branch:
     head_term, post = _peel(result)
     state = outcome.state
-    return Branch(state.guards, head_term, post, state.checks, result, state.hops)
+    stored = tuple(part for part, value in state.stores.items() if step_parameters(value))
+    return Branch(
+        state.guards, head_term, post, state.checks, result, state.hops, state.passed, stored
+    )
 
 
 def _peel(term: Term) -> tuple[Logits | TopTokens | None, tuple[Post, ...]]:
@@ -124,10 +146,13 @@ def _outermost(term: Term) -> tuple[Term | None, Post]:
             return right, Post("scale", left, show(left))
         case Item(owner=owner, index=index) if _has_head(owner) and _is_padding_slice(index):
             return owner, Post("slice", None, show(index))
+        case Item(owner=owner, index=Operation(name="slice") as index) if _has_head(owner):
+            return owner, Post("rows", index, show(index))
         case Changed(base=base) if _has_head(base):
-            return base, Post(
-                "change", None, f"{term.method}({', '.join(map(show, term.arguments))})"
-            )
+            text = f"{term.method}({', '.join(map(show, term.arguments))})"
+            return base, Post("mask", None, text)
+        case Stored(base=base, index=index, value=value) if _has_head(base):
+            return base, Post("mask", None, f"[{show(index)}] = {show(value)}")
         case _:
             inner = next(
                 (part for part in walk(term) if isinstance(part, Logits | TopTokens)), None
@@ -196,9 +221,14 @@ def _show_branch(branch: Branch) -> str:
     if isinstance(term, TopTokens):
         parts.insert(len(branch.post), "argmax")
     text = " ∘ ".join(parts)
-    guards = [_show_guard(guard) for guard in branch.guards]
+    guards = [show_guard(guard) for guard in branch.guards]
     return f"{text} if {' and '.join(guards)}" if guards else text
 
 
-def _show_guard(guard: Guard) -> str:
-    return show(guard.test) if guard.holds else f"not {show(guard.test)}"
+def show_guard(guard: Guard) -> str:
+    """A condition as it holds on a branch: ``table is not None``."""
+    match guard.test:
+        case Operation(name="is", operands=(left, right)):
+            return f"{show(left)} is {'' if guard.holds else 'not '}{show(right)}"
+        case test:
+            return show(test) if guard.holds else f"not {show(test)}"

@@ -13,11 +13,12 @@ from auditor.values import ClassValue, Place
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A condition of a branch, and how it comes out on it."""
+    """A condition of a branch, and how it comes out on it; ``asserted`` where else it raises."""
 
     test: Term
     holds: bool
     place: Place = field(compare=False)
+    asserted: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +31,18 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Where a branch of the run stands."""
+    """Where a branch of the run stands; ``raised`` is what it raises, when it does.
+
+    ``passed`` are the parts of the model that were handed to a method as arguments.
+    """
 
     names: Mapping[str, Term]
     stores: Mapping[Term, Term] = field(default_factory=dict)
     guards: tuple[Guard, ...] = ()
     checks: tuple[Check, ...] = ()
     hops: tuple[Place, ...] = ()
+    raised: Check | None = None
+    passed: tuple[Term, ...] = ()
 
     def bound(self, name: str, term: Term) -> State:
         """The state after ``name = term``."""

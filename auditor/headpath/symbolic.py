@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from auditor.headpath.arguments import parameters
 from auditor.headpath.calls import Calls
+from auditor.headpath.effects import after_effect, changed_to, touched_names
 from auditor.headpath.state import Check, Ends, Frame, Outcome, State, TooManyPaths
 from auditor.headpath.terms import (
     Apply,
@@ -21,15 +22,30 @@ from auditor.headpath.terms import (
     Constant,
     Global,
     Item,
+    Logits,
+    Module,
     Operation,
     Param,
     Part,
     Self,
     Stored,
     Term,
+    TopTokens,
+    Unknown,
+    size,
 )
+from auditor.values import ClassValue, Place
 
 _MAX_PATHS = 128
+
+#: More parts than this, and comparing terms costs more than an answer is worth.
+_MAX_SIZE = 4000
+
+_WHAT: dict[type[ast.stmt], str] = {
+    ast.For: "a for loop", ast.While: "a while loop", ast.Try: "a try statement",
+    ast.With: "a with statement", ast.Match: "a match statement", ast.Delete: "a del statement",
+    ast.FunctionDef: "a nested function", ast.ClassDef: "a nested class",
+}  # fmt: skip
 
 
 class Symbolic(Calls):
@@ -38,17 +54,34 @@ class Symbolic(Calls):
     def run(self, name: str) -> tuple[Outcome, ...]:
         """Every end of ``root.name(…)``, with its parameters as terms.
 
-        Raises:
-            TooManyPaths: it forks more often than is followed.
+        Where the method is not one that can be followed, its one end is an unknown value.
         """
-        found = self._method(self._root, name)
+        found = self.method(self._root, name)
         if found is None:
-            return ()
+            where = Place(self._root.module.path, self._root.facts.line)
+            return self._not_run(f"{name} is not a plain method in a class body", where)
         owner, function = found
+        if not self._is_transparent(function, owner):
+            where = self._place(owner, function)
+            return self._not_run(f"{name} has a decorator that is not known", where)
+        try:
+            return self._run(owner, function)
+        except TooManyPaths:
+            where = self._place(owner, function)
+            return self._not_run(f"{name} forks into more than {_MAX_PATHS} ways", where)
+
+    @staticmethod
+    def _not_run(reason: str, where: Place) -> tuple[Outcome, ...]:
+        return (Outcome(Unknown(reason, str(where), place=where), State({})),)
+
+    def _run(self, owner: ClassValue, function: ast.FunctionDef) -> tuple[Outcome, ...]:
         names: dict[str, Term] = {
             argument.arg: Param(argument.arg, place=self._place(owner, argument))
             for argument in parameters(function)[1:]
         }
+        for rest in (function.args.vararg, function.args.kwarg):
+            if rest is not None:
+                names[rest.arg] = Param(f"*{rest.arg}", place=self._place(owner, rest))
         frame = Frame(owner, owner, Self(), 0)
         return tuple(self.body(function, State(names), frame))
 
@@ -68,7 +101,7 @@ class Symbolic(Calls):
             going = [end for end in ends if end[0] == "next"]
             ends = [end for end in ends if end[0] != "next"]
             for _, _, at in going:
-                ends.extend(self._statement(node, at, frame))
+                ends.extend(map(_raising, self._statement(node, at, frame)))
             if len(ends) > _MAX_PATHS:
                 raise TooManyPaths
         return ends
@@ -84,8 +117,9 @@ class Symbolic(Calls):
                     return [("next", None, state)]
                 return self._assign([target], value, state, frame)
             case ast.AugAssign(target=target, op=op, value=value):
-                load = ast.copy_location(ast.BinOp(_as_load(target), op, value), node)
-                return self._assign([target], load, state, frame)
+                return self._augment(
+                    node, target, ast.BinOp(_as_load(target), op, value), state, frame
+                )
             case ast.Return(value=None):
                 return [("return", Constant(None, place=self._place(frame.owner, node)), state)]
             case ast.Return(value=ast.expr() as value):
@@ -96,47 +130,81 @@ class Symbolic(Calls):
                     ends.extend(self._block(body if holds else orelse, at, frame))
                 return ends
             case ast.Assert(test=test):
-                check = Check(f"assert {ast.unparse(test)}", self._place(frame.owner, node))
-                return [("next", None, replace(state, checks=(*state.checks, check)))]
+                return self._assert(node, test, state, frame)
             case ast.Raise(exc=exc):
                 text = f"raise {ast.unparse(exc)}" if exc is not None else "raise"
                 check = Check(text, self._place(frame.owner, node))
-                return [("raise", None, replace(state, checks=(*state.checks, check)))]
-            case ast.With(body=body):
+                return [("raise", None, replace(state, raised=check))]
+            case ast.With(items=items, body=body):
+                if any(item.optional_vars is not None for item in items):
+                    return self._not_followed(node, state, frame)
                 return self._block(body, state, frame)
-            case ast.Pass() | ast.Import() | ast.ImportFrom() | ast.Global():
+            case ast.Import(names=names):
+                bound = {(n.asname or n.name.partition(".")[0]): n for n in names}
+                terms = {name: Global(n.name if n.asname else name) for name, n in bound.items()}
+                return [("next", None, replace(state, names={**state.names, **terms}))]
+            case ast.ImportFrom(names=names):
+                origin = _absolute(node, frame.scope)
+                terms = {(n.asname or n.name): Global(f"{origin}.{n.name}") for n in names}
+                return [("next", None, replace(state, names={**state.names, **terms}))]
+            case ast.Pass() | ast.Global():
                 return [("next", None, state)]
             case _:
                 return self._not_followed(node, state, frame)
 
+    def _assert(self, node: ast.Assert, test: ast.expr, state: State, frame: Frame) -> Ends:
+        """Goes on where the condition holds, and raises where it does not."""
+        check = Check(f"assert {ast.unparse(test)}", self._place(frame.owner, node))
+        ends: Ends = []
+        for holds, at in self._branch(test, state, frame):
+            new = tuple(replace(guard, asserted=True) for guard in at.guards[len(state.guards) :])
+            after = replace(at, guards=(*state.guards, *new))
+            if holds:
+                ends.append(("next", None, replace(after, checks=(*at.checks, check))))
+            else:
+                ends.append(("raise", None, replace(after, raised=check)))
+        return ends
+
     def _not_followed(self, node: ast.stmt, state: State, frame: Frame) -> Ends:
-        """A statement that is not followed: every name that it may bind is unknown after it."""
-        names = dict(state.names)
-        for inner in ast.walk(node):
-            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
-                names[inner.id] = self._unknown(
-                    f"a {type(node).__name__.lower()} loop or block", inner, frame
-                )
+        """A statement that is not followed: all that it may bind or change is unknown after it."""
+        why = self._unknown(f"{_WHAT.get(type(node), 'a statement')} is not followed", node, frame)
+        names = {**state.names, **dict.fromkeys(touched_names(node), why)}
         ends: Ends = [("next", None, replace(state, names=names))]
-        if any(isinstance(inner, ast.Return) for inner in ast.walk(node)):
-            value = self._unknown(f"returned from a {type(node).__name__.lower()}", node, frame)
-            ends.append(("return", value, state))
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store):
+                ends = [
+                    ("next", None, s)
+                    for _, _, at in ends
+                    for s in self._store(inner, why, at, frame)
+                ]
+        if any(
+            isinstance(inner, ast.Return | ast.Yield | ast.YieldFrom) for inner in ast.walk(node)
+        ):
+            ends.append(("return", why, state))
         return ends
 
     def _expression_statement(self, value: ast.expr, state: State, frame: Frame) -> Ends:
-        """A call for its effect: ``x.fill_(…)`` changes ``x`` in place."""
+        """A call for its effect: what it is handed may have changed."""
         ends: Ends = []
+        place = self._place(frame.owner, value)
         for term, after in self.expr(value, state, frame):
-            match value, term:
-                case (
-                    ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr)),
-                    Apply(arguments=arguments),
-                ) if attr.endswith("_") and name in after.names:
-                    place = self._place(frame.owner, value)
-                    changed = Changed(after.names[name], attr, arguments, place=place)
-                    ends.append(("next", None, after.bound(name, changed)))
-                case _:
-                    ends.append(("next", None, after))
+            if isinstance(term, Apply) and isinstance(value, ast.Call):
+                after = after_effect(after, term, place, self._rule)
+            ends.append(("next", None, after))
+        return ends
+
+    def _augment(
+        self, node: ast.AugAssign, target: ast.expr, load: ast.BinOp, state: State, frame: Frame
+    ) -> Ends:
+        """``x += y``: a tensor is changed in place, under every name that it has."""
+        ends: Ends = []
+        for term, at in self.expr(
+            ast.fix_missing_locations(ast.copy_location(load, node)), state, frame
+        ):
+            before = term.operands[0] if isinstance(term, Operation) else term
+            if isinstance(before, Logits | TopTokens | Module | Apply | Changed | Stored):
+                at = changed_to(at, before, term, self._place(frame.owner, node), self._rule)
+            ends.extend(("next", None, s) for s in self._store(target, term, at, frame))
         return ends
 
     def _assign(
@@ -144,6 +212,8 @@ class Symbolic(Calls):
     ) -> Ends:
         ends: Ends = []
         for term, at in self.expr(value, state, frame):
+            if size(term) > _MAX_SIZE:
+                term = self._unknown("a value too large to be written out", value, frame)
             after = [at]
             for target in targets:
                 after = [s for one in after for s in self._store(target, term, one, frame)]
@@ -160,10 +230,10 @@ class Symbolic(Calls):
                     replace(s, stores={**s.stores, Part(o, attr, place=place): term})
                     for o, s in self.expr(owner, state, frame)
                 ]
-            case ast.Subscript(value=ast.Name(id=name), slice=index):
+            case ast.Subscript(value=owner, slice=index):
                 return [
-                    s.bound(name, Stored(s.names.get(name, Global(name)), i, term, place=place))
-                    for i, s in self.expr(index, state, frame)
+                    changed_to(s, o, Stored(o, i, term, place=place), place, self._rule)
+                    for (o, i), s in self._several((owner, index), state, frame)
                 ]
             case ast.Tuple(elts=elts) | ast.List(elts=elts):
                 return self._unpack(elts, term, state, frame)
@@ -177,11 +247,29 @@ class Symbolic(Calls):
         for index, element in enumerate(elts):
             place = self._place(frame.owner, element)
             part: Term = Item(term, Constant(index), place=place)
+            if isinstance(element, ast.Starred):
+                part = self._unknown("an unpacking with a star", element, frame)
+                element = element.value
             known = isinstance(term, Operation) and term.name in ("tuple", "list")
-            if isinstance(term, Operation) and known and index < len(term.operands):
+            plain = not any(isinstance(one, ast.Starred) for one in elts)
+            if isinstance(term, Operation) and known and plain and index < len(term.operands):
                 part = term.operands[index]
             states = [s for one in states for s in self._store(element, part, one, frame)]
         return states
+
+
+def _raising(end: tuple[str, Term | None, State]) -> tuple[str, Term | None, State]:
+    """The end of a statement in which something was called that raises."""
+    return end if end[2].raised is None else ("raise", None, end[2])
+
+
+def _absolute(node: ast.ImportFrom, scope: ClassValue) -> str:
+    """The module that ``from X import`` inside a function names (PEP 328)."""
+    if not node.level:
+        return node.module or ""
+    parts = scope.module.package.split(".")
+    base = parts[: len(parts) - node.level + 1]
+    return ".".join([*base, *([node.module] if node.module else [])])
 
 
 def _as_load(target: ast.expr) -> ast.expr:

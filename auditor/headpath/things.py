@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from auditor.classes import linearise
-from auditor.headpath.attributes import Attribute, Attributes, Bodies
+from auditor.classes import linearise, own_attribute
+from auditor.headpath.attributes import Attribute, Attributes, Bodies, dotted_name
 from auditor.headpath.terms import (
     Changed,
     Constant,
@@ -21,7 +21,7 @@ from auditor.headpath.terms import (
     TopTokens,
 )
 from auditor.rulesdata import HeadRule
-from auditor.values import ClassValue, Foreign, Place
+from auditor.values import Builtin, ClassValue, Foreign, Function, Place
 
 
 class Things:
@@ -39,13 +39,14 @@ class Things:
             case Self():
                 return self._root
             case Part(owner=owner, name=name):
-                return self._one_class(self._values_of(owner, name), item=False)
+                return self._one_class(self.values_of(owner, name), item=False)
             case Item(owner=Part(owner=owner, name=name)):
-                return self._one_class(self._values_of(owner, name), item=True)
+                return self._one_class(self.values_of(owner, name), item=True)
             case _:
                 return None
 
-    def _values_of(self, owner: Term, name: str) -> tuple[Attribute, ...]:
+    def values_of(self, owner: Term, name: str) -> tuple[Attribute, ...]:
+        """What ``owner.name`` may be, as far as ``__init__`` says."""
         cls = self.class_of(owner)
         return self._attributes.of(cls, name) if isinstance(cls, ClassValue) else ()
 
@@ -62,32 +63,65 @@ class Things:
             case Constant(value=value):
                 return value is None
             case Part(owner=owner, name=name):
-                values = self._values_of(owner, name)
-                if values and all(value.is_none for value in values):
-                    return True
-                if values and all(value.call is not None or value.item for value in values):
-                    return False
-                return None
+                return self._none(owner, name)
             case Logits() | TopTokens() | Module() | Stored() | Changed() | Operation() | Self():
                 return False
             case _:
                 return None
 
-    def _method(
+    def _none(self, owner: Term, name: str) -> bool | None:
+        values = self.values_of(owner, name)
+        cls = self.class_of(owner)
+        if not values or not isinstance(cls, ClassValue) or self._attributes.elsewhere(cls, name):
+            return None
+        if all(value.is_none for value in values):
+            return True
+        made = all(value.call is not None and value.cls is not None for value in values)
+        return False if made or all(value.item for value in values) else None
+
+    def method(
         self, cls: ClassValue, name: str, after: ClassValue | None = None
     ) -> tuple[ClassValue, ast.FunctionDef] | None:
-        """The method that ``cls().name`` finds; with ``after``, what ``super()`` finds."""
+        """The method that ``cls().name`` finds; with ``after``, what ``super()`` finds.
+
+        None where no class of the tree defines it with a ``def`` in its body, or where something
+        that is no such ``def`` comes first: an assignment, a base that is not known.
+        """
         members = linearise(cls)
         if after is not None and after in members:
             members = members[members.index(after) + 1 :]
         for member in members:
             if isinstance(member, ClassValue):
-                function = self._bodies.functions(member).get(name)
-                if function is not None:
-                    return member, function
+                if own_attribute(member, name) is not None:
+                    function = self._bodies.functions(member).get(name)
+                    plain = function is not None and name not in member.extra
+                    return (member, function) if plain and function is not None else None
+            elif not isinstance(member, Foreign | Builtin):
+                return None
         return None
 
-    def _is_a(self, cls: ClassValue | Foreign | None, names: Sequence[str]) -> bool:
+    def _is_transparent(self, function: ast.FunctionDef, owner: ClassValue) -> bool:
+        """Whether a method does what its body says, whatever decorates it."""
+        return all(
+            self._decorator(node, owner) in self._rule.transparent_decorators
+            for node in function.decorator_list
+        )
+
+    def _decorator(self, node: ast.expr, owner: ClassValue) -> str:
+        """The dotted name of a decorator, by what it is in its module."""
+        dotted = dotted_name(node.func if isinstance(node, ast.Call) else node)
+        value = self._bodies.named(owner, dotted) if dotted else None
+        match value:
+            case ClassValue():
+                return value.dotted
+            case Foreign(name=name):
+                return name
+            case Function():
+                return f"{value.module.name}.{value.facts.name}"
+            case _:
+                return dotted
+
+    def is_a(self, cls: ClassValue | Foreign | None, names: Sequence[str]) -> bool:
         """Whether a class is, derives from, or stands in a module of, one of ``names``."""
         if isinstance(cls, Foreign):
             return cls.name in names

@@ -10,9 +10,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from auditor.coverage import VERDICTS, Coverage, Row, Step
+from auditor.coverage import VERDICTS, Coverage, Head, Row, Step
 from auditor.reports import rows as view
 from auditor.reports.console import plain, to_text
+from auditor.reports.heads import head_block
 from auditor.reports.matrix import STYLES
 
 _INDENT = 2
@@ -31,16 +32,21 @@ def render(coverage: Coverage, architecture: str, *, width: int, color: bool = F
     rows = [row for row in coverage.rows if row.architecture == architecture]
     blocks = [plain(f"{architecture}: {coverage.capability} in {coverage.source.label}", "bold")]
     blocks += [plain(f"Note: {note}", "yellow") for note in view.notes(coverage)]
-    groups = (_group(names, row, width) for names, row in _same_evidence(rows))
+    groups = (
+        _group(names, row, head, width) for names, row, head in _same_evidence(coverage, rows)
+    )
     return to_text(Group(*blocks, *groups), width=width, color=color)
 
 
-def _same_evidence(rows: Sequence[Row]) -> Iterator[tuple[list[str], Row]]:
-    groups: dict[Row, list[str]] = {}
+def _same_evidence(
+    coverage: Coverage, rows: Sequence[Row]
+) -> Iterator[tuple[list[str], Row, Head | None]]:
+    groups: dict[tuple[Row, Head | None], list[str]] = {}
     for row in rows:
-        groups.setdefault(_anywhere(row), []).append(row.platform)
-    for row, names in groups.items():
-        yield names, row
+        key = (_anywhere(row), view.head_of(coverage, row))
+        groups.setdefault(key, []).append(row.platform)
+    for (row, head), names in groups.items():
+        yield names, row, head
 
 
 def _anywhere(row: Row) -> Row:
@@ -64,12 +70,13 @@ def _anywhere(row: Row) -> Row:
     return replace(row, platform="", error=error, reason=reason, evidence=here(evidence))
 
 
-def _group(platforms: Sequence[str], row: Row, width: int) -> RenderableType:
+def _group(platforms: Sequence[str], row: Row, head: Head | None, width: int) -> RenderableType:
     title = plain(f"{', '.join(platforms)}: ", "bold")
     title.append_text(Text(row.verdict, STYLES[row.verdict]))
     chain = [step for step in row.evidence if step.kind != "guard"]
     steps = _steps(chain, width - _INDENT)
-    body = Padding(Group(*steps, _answer(row)), (0, 0, 0, _INDENT))
+    shown = [head_block(head)] if head is not None else []
+    body = Padding(Group(*steps, *shown, _answer(row)), (0, 0, 0, _INDENT))
     return Group(Text(), title, body)
 
 

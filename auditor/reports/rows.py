@@ -13,7 +13,7 @@ from itertools import groupby
 
 import msgspec
 
-from auditor.coverage import Coverage, ErrorInfo, Row, UndecidedItem, VerdictName
+from auditor.coverage import Coverage, ErrorInfo, Head, Row, UndecidedItem, VerdictName
 
 #: Where vLLM keeps its models; dropped from module names to make them readable.
 _MODEL_PACKAGES = ("vllm.model_executor.models.", "vllm.models.")
@@ -123,6 +123,15 @@ def method_from(row: Row) -> str:
     if module in ("", row.module) or name.endswith("Mixin"):
         return name
     return f"{name} in {shortened(module)}"
+
+
+def head_of(coverage: Coverage, row: Row) -> Head | None:
+    """What is known of the head of the class that a row resolves to."""
+    wanted = f"{row.module}.{row.class_}"
+    for head in coverage.heads:
+        if head.class_ == wanted and row.platform in head.platforms:
+            return head
+    return None
 
 
 def impersonal(text: str, platform: str) -> str:

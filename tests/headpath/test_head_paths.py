@@ -5,73 +5,18 @@ from __future__ import annotations
 from textwrap import dedent, indent
 
 import pytest
+from trees.heads import HEAD, LAYERS, STEP
 from trees.minivllm import source
 
 from auditor.api import Job, Request
 from auditor.factcache import FactCache
-from auditor.headpath.bodies import SourceBodies
+from auditor.headpath.bodies import SourceBodies, Syntax
 from auditor.headpath.equivalence import Equivalence, compare
 from auditor.headpath.path import HeadPath, head_path
 from auditor.headpath.symbolic import Symbolic
 from auditor.imports import ImportRun
 from auditor.rulesdata import head_rule
 from auditor.values import ClassValue
-
-LAYERS = {
-    "vllm/model_executor/layers/__init__.py": "",
-    "vllm/model_executor/layers/logits_processor.py": """
-        import torch.nn as nn
-
-        class LogitsProcessor(nn.Module):
-            pass
-        """,
-    "vllm/model_executor/layers/layernorm.py": """
-        import torch.nn as nn
-
-        class RMSNorm(nn.Module):
-            pass
-        """,
-}
-HEAD = """
-import torch
-import torch.nn as nn
-from vllm.model_executor.layers.layernorm import RMSNorm
-from vllm.model_executor.layers.logits_processor import LogitsProcessor
-from vllm.model_executor.models.interfaces import LocalArgmaxMixin
-
-class SharedHead(nn.Module):
-    def __init__(self):
-        self.norm = RMSNorm(8)
-        self.head = nn.Linear(8, 8)
-
-    def forward(self, hidden_states):
-        return self.norm(hidden_states)
-
-class Layer(nn.Module):
-    def __init__(self):
-        self.shared_head = SharedHead()
-
-class Predictor(nn.Module):
-    def __init__(self):
-        self.first = 3
-        self.layers = nn.ModuleDict({str(i): Layer() for i in range(2)})
-        self.logits_processor = LogitsProcessor(8)
-        self.spec_step_idx = 0
-
-    def layer(self, step):
-        return self.layers[str(self.first + step % 2)]
-
-    def compute_logits(self, hidden_states, step=0):
-        layer = self.layer(step)
-        return self.logits_processor(layer.shared_head.head, layer.shared_head(hidden_states))
-
-    def passed(self, hidden_states, lm_head, step=0):
-        return self.logits_processor(lm_head, hidden_states)
-
-    def stateful(self, hidden_states):
-        return self.compute_logits(hidden_states, self.spec_step_idx)
-"""
-STEP = "model.layers[str((model.first + (spec_step_idx % 2)))].shared_head"
 
 
 def _symbolic(body: str) -> Symbolic:
@@ -95,7 +40,7 @@ def _symbolic(body: str) -> Symbolic:
     value, doubts = run.get(run.load("vllm.models.draft"), "Draft", [])
     assert isinstance(value, ClassValue)
     assert not list(doubts)
-    return Symbolic(value, SourceBodies(run, job.files), head_rule())
+    return Symbolic(value, SourceBodies(run, Syntax(job.files)), head_rule())
 
 
 def _path(body: str, method: str = "compute_logits") -> HeadPath:
@@ -147,7 +92,7 @@ def _compared(logits: str, tokens: str) -> Equivalence:
         (
             "logits = self.logits_processor(self.lm_head, hidden_states)\n"
             "logits.index_fill_(1, self.d2t, 0.0)\nreturn logits",
-            "change[index_fill_(1, d2t, 0.0)] ∘ lm_head ∘ hidden_states",
+            "mask[index_fill_(1, d2t, 0.0)] ∘ lm_head ∘ hidden_states",
         ),
         (
             "if self.never is None:\n    hidden_states = self.norm(hidden_states)\n"
@@ -162,7 +107,7 @@ def _compared(logits: str, tokens: str) -> Equivalence:
         (
             "while spec_step_idx:\n    hidden_states = self.norm(hidden_states)\n"
             "return self.logits_processor(self.lm_head, hidden_states)",
-            "<unknown: a while loop or block>",
+            "<unknown: a while loop is not followed>",
         ),
     ],
 )

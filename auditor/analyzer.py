@@ -1,0 +1,136 @@
+"""Class by platform to its head path, its shape, and whether the capability agrees with it.
+
+The method that the capability must agree with (``agrees_with`` of its rule) and the capability
+itself are run over terms; the shape is the first rule below ``rules/shapes/`` that the head path
+fits; equivalence is read off the two head paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from auditor.classes import Found, Open, lookup
+from auditor.headpath.bodies import SourceBodies, Syntax
+from auditor.headpath.checks import OneSided, of_processor, one_sided
+from auditor.headpath.conditions import Premise, Premises
+from auditor.headpath.equivalence import Equivalence, compare
+from auditor.headpath.norms import Convention, Forward, convention
+from auditor.headpath.path import HeadPath, head_path
+from auditor.headpath.shapes import shape_of
+from auditor.headpath.symbolic import Symbolic
+from auditor.imports import ImportRun
+from auditor.rulesdata import Capability, ShapeRule, head_rule, shapes
+from auditor.values import ClassValue, Place
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What is known of a class's head.
+
+    Attributes:
+        cls: the class.
+        logits: the head path of the method that the capability must agree with; None without one.
+        tokens: the head path of the capability; None where the class lacks it.
+        shape: the rule that ``logits`` fits; None where none does, or it could not be followed.
+        equivalence: whether the two agree; None where either is missing.
+        premises: what their equality rests on beside the two terms.
+        checks: what only one of the two methods, or of the processor's two, checks.
+        convention: what ``forward`` returns normed or raw, against what ``logits`` applies.
+    """
+
+    cls: ClassValue
+    logits: HeadPath | None
+    tokens: HeadPath | None
+    shape: ShapeRule | None
+    equivalence: Equivalence | None
+    premises: tuple[Premise, ...] = ()
+    convention: Convention | None = None
+    checks: tuple[OneSided, ...] = ()
+
+    @property
+    def shape_name(self) -> str | None:
+        """The shape's name; ``unnamed`` where none fits; None where the path is not known."""
+        if self.shape is not None:
+            return self.shape.name
+        known = self.logits is not None and not any(b.unknown for b in self.logits.branches)
+        return "unnamed" if known else None
+
+
+class Analyzer:
+    """Analyses the classes of one import run, each once."""
+
+    def __init__(
+        self,
+        run: ImportRun,
+        syntax: Syntax,
+        outside: Mapping[str, Place],
+        capability: Capability,
+    ) -> None:
+        self._bodies = SourceBodies(run, syntax, outside)
+        self._capability = capability
+        self._known: dict[int, Analysis] = {}
+
+    def analyse(self, cls: ClassValue, stub: bool = False) -> Analysis:
+        """The analysis of a class; a stub, which cannot be made, has no head."""
+        if id(cls) not in self._known:
+            self._known[id(cls)] = self._stub(cls) if stub else self._analyse(cls)
+        return self._known[id(cls)]
+
+    @staticmethod
+    def _stub(cls: ClassValue) -> Analysis:
+        return Analysis(cls, None, None, _special("stub"), None)
+
+    def _analyse(self, cls: ClassValue) -> Analysis:
+        symbolic = Symbolic(cls, self._bodies, head_rule())
+        agrees = self._capability.agrees_with
+        logits = _path(cls, symbolic, agrees) if agrees is not None else None
+        tokens = _path(cls, symbolic, self._capability.name)
+        agree = compare(logits, tokens) if logits is not None and tokens is not None else None
+        premises = Premises(symbolic, self._bodies, cls, head_rule()).of(logits) if logits else ()
+        agree = _under(agree, premises)
+        norms = self._convention(cls, logits) if logits else None
+        checks = self._checks(symbolic, logits, tokens) if logits and tokens else ()
+        return Analysis(cls, logits, tokens, _shape(logits), agree, premises, norms, checks)
+
+    @staticmethod
+    def _checks(symbolic: Symbolic, logits: HeadPath, tokens: HeadPath) -> tuple[OneSided, ...]:
+        terms = [b.head_term.processor for b in tokens.branches if b.head_term is not None]
+        processors = [
+            check
+            for term in dict.fromkeys(terms)
+            for check in of_processor(symbolic, term, head_rule())
+        ]
+        return (*one_sided(logits, tokens), *processors)
+
+    def _convention(self, cls: ClassValue, logits: HeadPath) -> Convention | None:
+        forward = Forward(cls, self._bodies, head_rule(), logits)
+        return convention(forward, logits, head_rule())
+
+
+def _under(agree: Equivalence | None, premises: tuple[Premise, ...]) -> Equivalence | None:
+    """An equality whose premise fails is none."""
+    broken = next((premise for premise in premises if premise.state == "violated"), None)
+    if agree is None or broken is None or agree.answer != "equivalent":
+        return agree
+    return replace(agree, answer="different", reason=f"not so: {broken.text} ({broken.where})")
+
+
+def _shape(logits: HeadPath | None) -> ShapeRule | None:
+    if logits is None:
+        return _special("missing")
+    refused = {refusal.check.text.split("(")[0] for refusal in logits.refusals}
+    if not logits.branches and refused == {"raise NotImplementedError"}:
+        return _special("stub")
+    return shape_of(logits, shapes())
+
+
+def _special(kind: str) -> ShapeRule | None:
+    return next((rule for rule in shapes() if rule.special == kind), None)
+
+
+def _path(cls: ClassValue, symbolic: Symbolic, method: str) -> HeadPath | None:
+    """The head path of a method that the class has, or may have."""
+    if not isinstance(lookup(cls, method), Found | Open):
+        return None
+    return head_path(method, symbolic.run(method))

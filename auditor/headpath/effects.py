@@ -1,0 +1,123 @@
+"""What changes a value in place: methods such as ``fill_``, item assignment, calls for effect.
+
+A tensor that is changed is changed under every name it has. Names for a view of it may show the
+change as well; what they stand for is then unknown rather than what it was.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import replace
+from fnmatch import fnmatchcase
+
+from auditor.headpath.state import State
+from auditor.headpath.terms import (
+    Apply,
+    Changed,
+    Constant,
+    Global,
+    Item,
+    Part,
+    Self,
+    Term,
+    Unknown,
+    show,
+)
+from auditor.rulesdata import HeadRule
+from auditor.values import Place
+
+
+def in_place(method: str) -> bool:
+    """Whether a method of a tensor changes it, by PyTorch's convention of a trailing ``_``."""
+    return method.endswith("_") and not method.endswith("__") and method != "requires_grad_"
+
+
+def changed_to(state: State, before: Term, after: Term, place: Place, rule: HeadRule) -> State:
+    """The state after the object behind ``before`` has become ``after``."""
+    why = Unknown("may have been changed through another view", str(place), place=place)
+
+    def now(term: Term) -> Term:
+        if term == before:
+            return after
+        return why if _may_share(term, before, rule) else term
+
+    names = {name: now(term) for name, term in state.names.items()}
+    stores = {part: now(term) for part, term in state.stores.items()}
+    return replace(state, names=names, stores=stores)
+
+
+def _may_share(left: Term, right: Term, rule: HeadRule) -> bool:
+    """Whether one of two terms is a view of the other, or both are views of a third."""
+    bases = set(_bases(left, rule))
+    return any(base in bases for base in _bases(right, rule))
+
+
+def _bases(term: Term, rule: HeadRule) -> Iterable[Term]:
+    """The term, and what it is a view of."""
+    yield term
+    while True:
+        match term:
+            case Item(owner=owner) if not _is_module_like(owner):
+                term = owner
+            case Apply(function=Part(owner=owner, name=name)) if name in rule.views:
+                term = owner
+            case Part(owner=owner, name="T" | "mT" | "data"):
+                term = owner
+            case Changed(base=base):
+                term = base
+            case _:
+                return
+        yield term
+
+
+def _is_module_like(term: Term) -> bool:
+    """Whether a term is an attribute of the model: its items are submodules, not views."""
+    return isinstance(term, Part | Self)
+
+
+def after_effect(state: State, term: Apply, place: Place, rule: HeadRule) -> State:
+    """The state after a call that is made for its effect, and is not looked into."""
+    if _is_silent(term.function, rule):
+        return state
+    receiver = term.function.owner if isinstance(term.function, Part) else None
+    touched = [receiver] if receiver is not None else []
+    touched += [*term.arguments, *(value for _, value in term.keywords)]
+    why = Unknown(f"{show(term.function)}() may have changed it", str(place), place=place)
+    for one in touched:
+        is_value = isinstance(one, Apply | Changed | Item) or one in state.names.values()
+        if is_value and not isinstance(one, Constant | Global | Self):
+            state = changed_to(state, one, why, place, rule)
+    return state
+
+
+def _is_silent(function: Term, rule: HeadRule) -> bool:
+    name = function.name if isinstance(function, Global) else show(function)
+    return any(fnmatchcase(name, glob) for glob in rule.silent_calls)
+
+
+def touched_names(node: ast.AST) -> frozenset[str]:
+    """Local names that a statement may bind, or whose objects it may change."""
+    found: set[str] = set()
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                found.add(name)
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                found.add(name)
+            case ast.ExceptHandler(name=str() as name):
+                found.add(name)
+            case ast.alias(name=name, asname=asname):
+                found.add(asname or name.partition(".")[0])
+            case ast.Subscript(ctx=ast.Store()) | ast.Attribute(ctx=ast.Store()):
+                found.update(_root_names(inner))
+            case ast.Expr(value=ast.Call() as call):
+                for part in (call.func, *call.args, *(k.value for k in call.keywords)):
+                    found.update(_root_names(part))
+            case ast.Call(func=ast.Attribute(attr=attr, value=value)) if in_place(attr):
+                found.update(_root_names(value))
+    return frozenset(found - {"self"})
+
+
+def _root_names(node: ast.AST) -> frozenset[str]:
+    return frozenset(inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name))
