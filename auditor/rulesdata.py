@@ -356,6 +356,36 @@ class EngineRule(_Strict, frozen=True):
     types: TypesRule
 
 
+class FindingRule(_Strict, frozen=True):
+    """``rules/findings/*.toml``: a remark that an audit may make.
+
+    Attributes:
+        what: the remark in a sentence.
+        why: what comes of it.
+        fix: what to do.
+        link: public code or discussion about it, or empty.
+    """
+
+    code: str
+    severity: Literal["error", "warning", "note"]
+    what: str
+    why: str
+    fix: str
+    link: str = ""
+
+
+@cache
+def finding_rules() -> tuple[FindingRule, ...]:
+    """Every remark that an audit may make, by code; each text on one line."""
+    rules = (_on_one_line(rule) for rule in _load_all("findings", FindingRule))
+    return tuple(sorted(rules, key=lambda rule: rule.code))
+
+
+def _on_one_line(rule: FindingRule) -> FindingRule:
+    what, why, fix = (" ".join(text.split()) for text in (rule.what, rule.why, rule.fix))
+    return msgspec.structs.replace(rule, what=what, why=why, fix=fix)
+
+
 @cache
 def engine_rule() -> EngineRule:
     """How the engine comes to the object that drafts."""
