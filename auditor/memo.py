@@ -69,7 +69,8 @@ def tool_digest() -> bytes:
     """A digest of the code and the rules that answers depend on."""
     package = Path(__file__).parent
     digest = hashlib.blake2b(digest_size=16)
-    folders = [package, package / "evaluation", package / "headpath", package / "sources"]
+    inner = ("contracts", "evaluation", "headpath", "sources")
+    folders = [package, *(package / name for name in inner)]
     rules = package / "rules" if (package / "rules").is_dir() else package.parent / "rules"
     files = [path for folder in folders for path in folder.glob("*.py")]
     for path in sorted([*files, *rules.rglob("*.toml")]):
@@ -180,6 +181,10 @@ def _answer(files: Files, path: str, probe: Probe) -> bytes:
             from auditor.loading import stores_in
 
             content = repr(stores_in(files.text(path))).encode()
+        case "mentions":
+            text = files.text(path)
+            mentioned = isinstance(text, bytes) and name.encode() in text
+            content = files.key(path) if mentioned else b""
         case "guards":
             from auditor.engine import guards_in
 

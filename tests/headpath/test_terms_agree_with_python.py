@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 from trees.heads import IMPORTS, LAYERS
 from trees.minivllm import source
 
-from auditor.api import Job, Request
-from auditor.factcache import FactCache
+from auditor.api import Request
 from auditor.headpath.bodies import SourceBodies, Syntax
 from auditor.headpath.state import Outcome
 from auditor.headpath.symbolic import Symbolic
 from auditor.headpath.terms import unknowns
 from auditor.imports import ImportRun
+from auditor.job import Job
+from auditor.program import Files
 from auditor.rulesdata import head_rule
 from auditor.values import ClassValue
 
@@ -150,11 +151,8 @@ def _module(texts: list[str]) -> str:
 
 
 def _symbolic(module: str) -> Symbolic:
-    job = Job(
-        source({**LAYERS, "vllm/models/draft/__init__.py": f"{IMPORTS}\n{module}"}),
-        Request(platforms=("cpu",)),
-        FactCache(None),
-    )
+    tree = source({**LAYERS, "vllm/models/draft/__init__.py": f"{IMPORTS}\n{module}"})
+    job = Job(tree, Request(platforms=("cpu",)), Files(tree.tree))
     run = ImportRun(job.program, next(iter(job.platforms())), job.conventions)
     value, _ = run.get(run.load("vllm.models.draft"), "Draft", [])
     assert isinstance(value, ClassValue)
