@@ -94,8 +94,10 @@ class Sketch:
         if chunk is None or chunk.kind != "class":
             return None
         first = self._first_inside(chunk)
-        stop = chunk.end if first is None else first
-        node = self._parse_lines(chunk.start, stop, b" pass\n")
+        if first is None:
+            node = self._parse_lines(chunk.start, chunk.end)
+        else:
+            node = self._parse_lines(chunk.start, first, b" pass\n")
         return node if isinstance(node, ast.ClassDef) else None
 
     def node(self, chunk: Chunk) -> ast.stmt | None:
@@ -191,7 +193,7 @@ class Sketch:
     def _chunks(self, first: int, stop: int, indent: int) -> list[Chunk]:
         """The statements at one indentation between two indices that define or import."""
         heads = [head for head in self._heads if first <= head[0] < stop and head[1] <= indent]
-        ends = [*(index for index, _, _ in heads[1:]), stop]
+        ends = [*(index for index, _, _ in heads[1:]), stop] if heads else []
         found: list[Chunk] = []
         decorated: int | None = None
         for (index, depth, text), end in zip(heads, ends, strict=True):
