@@ -79,7 +79,7 @@ class Analyzer:
         return self._known[id(cls)]
 
     def method(self, cls: ClassValue, name: str) -> tuple[str, ast.FunctionDef] | None:
-        """The method that an instance finds, with its qualified name; None where it is no ``def``."""
+        """The method that an instance finds, with its qualified name; None for anything else."""
         found = lookup(cls, name)
         if not isinstance(found, Found):
             return None

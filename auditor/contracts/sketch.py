@@ -164,15 +164,12 @@ class Sketch:
         lines = self._lines[start - 1 : end]
         indented = bool(lines) and lines[0][:1].isspace()
         # A block around it keeps its indentation legal, in the line before its own.
-        head = b"if 1:\n" if indented else b"\n"
+        head = b"\n" * (start - 2) + b"if 1:\n" if indented else b"\n" * (start - 1)
         tree = parse(head + b"\n".join(lines) + b"\n" + tail)
         if isinstance(tree, Unparsed) or not tree.body:
             return None
         node: ast.stmt = tree.body[0]
-        if indented and isinstance(node, ast.If):
-            node = node.body[0]
-        ast.increment_lineno(node, start - 2)
-        return node
+        return node.body[0] if indented and isinstance(node, ast.If) else node
 
     def _indent(self, index: int) -> int:
         line = self._lines[index]
