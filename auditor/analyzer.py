@@ -79,15 +79,17 @@ class Analyzer:
         return self._known[id(cls)]
 
     def method(self, cls: ClassValue, name: str) -> tuple[str, ast.FunctionDef] | None:
-        """The method that an instance finds, with its qualified name; None where it is no ``def``.
-
-        The last definition in the body of the class that provides it.
-        """
+        """The method that an instance finds, with its qualified name; None for anything else."""
         found = lookup(cls, name)
         if not isinstance(found, Found):
             return None
         function = self._bodies.functions(found.owner).get(name)
-        return None if function is None else (f"{found.owner.qualname}.{name}", function)
+        if function is None or found.where.path != found.owner.module.path:
+            return None
+        first = min([function.lineno, *(mark.lineno for mark in function.decorator_list)])
+        if not first <= found.where.line <= function.lineno:
+            return None  # the name is bound to something else further down
+        return f"{found.owner.qualname}.{name}", function
 
     @staticmethod
     def _stub(cls: ClassValue) -> Analysis:

@@ -9,13 +9,15 @@ import msgspec
 
 from auditor import facts as f
 from auditor.answers import Asked, OpenCondition, PlatformAnswer, ask, matches
-from auditor.contracts.contract import Contracts, Engine
+from auditor.contracts.contract import Contracts, Engine, Selected
 from auditor.coverage import (
     SCHEMA_VERSION,
+    Caller,
     Coverage,
     Finding,
     Head,
     SourceInfo,
+    Step,
     UndecidedItem,
     sorted_coverage,
 )
@@ -187,6 +189,7 @@ class Job:
                 rows=tuple(row for answer in answers for row in answer.rows),
                 findings=tuple(_findings(answers)),
                 undecided=tuple(self._undecided(answers)),
+                callers=tuple(self._callers()),
                 heads=tuple(_heads(answers)),
             )
         )
@@ -242,6 +245,31 @@ class Job:
         yield from self._unread(answers)
         yield from self._unknown_callers()
         yield from _open_conditions(answers)
+
+    def _callers(self) -> Iterable[Caller]:
+        """What drafts for the architectures asked for, each class once for all of them."""
+        found: dict[Selected, list[str]] = {}
+        for name, selected in self._contracts.selected.items():
+            if matches(name, self._request.architectures):
+                for one in selected:
+                    found.setdefault(one, []).append(name)
+        for one, names in found.items():
+            drafter = self._contracts.drafters[one.drafter]
+            calls = (self._cited("call", call.where, call.form) for call in drafter.calls)
+            yield Caller(
+                str(one.drafter),
+                one.runner,
+                one.method,
+                one.conditions,
+                one.open or None,
+                self._cited("made", one.where, ""),
+                tuple(calls),
+                drafter.guarded,
+                tuple(sorted(names)),
+            )
+
+    def _cited(self, kind: str, where: Place, note: str) -> Step:
+        return Step(kind, where.path, where.line, self.files.line(where.path, where.line), note)
 
     def _unknown_callers(self) -> Iterable[UndecidedItem]:
         """What was not followed of the engine, and architectures of which nothing drafts."""
