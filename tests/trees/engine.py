@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from auditor.contracts.contract import Contracts, Engine
-from auditor.program import Files, locate_modules
+from auditor.modules import locate_modules
+from auditor.program import Files
 from auditor.rulesdata import capability, engine_rule
 from auditor.sources.tree import MemoryTree
 from trees.minivllm import RUNNER, SPECULATIVE, files
