@@ -14,8 +14,9 @@ from auditor.classes import (
     own_attribute,
     own_value,
 )
+from auditor.evaluation.containers import as_one, beyond
 from auditor.evaluation.expressions import Expressions
-from auditor.evaluation.frame import Frame, doubtful, is_plain, join
+from auditor.evaluation.frame import Frame, doubtful, is_own, is_plain, join, opposite
 from auditor.evaluation.names import no_attribute
 from auditor.evaluation.standins import base_error
 from auditor.evaluation.truth import IN_PLACE
@@ -47,7 +48,12 @@ class Binding(Expressions):
     def bind(self, frame: Frame, name: str, value: Value, stmt: f.Stmt, line: int) -> None:
         """Bind a name, and remember which statement under which conditions did it."""
         if name in frame.shared:
-            frame.module.names[name] = value
+            names = frame.shared[name]
+            module = self.namespaces.get(id(names))
+            if module is not None:
+                self._set_in_module(module, name, value, frame, frame.place(line))
+            else:
+                names[name] = value
             return
         frame.names[name] = value
         if not frame.is_call and frame.names is frame.module.names:
@@ -56,28 +62,36 @@ class Binding(Expressions):
     def _func(self, frame: Frame, stmt: f.Func) -> None:
         for dotted in stmt.uses:
             self.use(frame, dotted, stmt.start)
-        scope = frame.names if frame.is_call else None
-        self.bind(
-            frame, stmt.name, Function(frame.module, stmt, stmt.decorators, scope), stmt, stmt.line
+        defaults = tuple(
+            (name, self.evaluate(node, frame, stmt.line)) for name, node in stmt.defaults
         )
+        # A class body is no scope of the functions in it.
+        scopes = frame.scopes if frame.is_call else frame.scopes[1:]
+        function = Function(frame.module, stmt, stmt.decorators, scopes, (), frame.prefix, defaults)
+        self.bind(frame, stmt.name, function, stmt, stmt.line)
 
     def _class(self, frame: Frame, stmt: f.Class) -> None:
         line = stmt.start
         decorators = tuple(self.evaluate(node, frame, line) for node in stmt.decorators)
         bases = tuple(self.evaluate(node, frame, stmt.line) for node in stmt.bases)
-        for _, node in stmt.keywords:
-            self.evaluate(node, frame, stmt.line)
-        cls = ClassValue(frame.module, stmt.name, stmt, bases, decorators)
+        keywords = tuple(
+            (name, self.evaluate(node, frame, stmt.line)) for name, node in stmt.keywords
+        )
+        qualname = f"{frame.prefix}{stmt.name}"
+        cls = ClassValue(frame.module, qualname, stmt, bases, decorators)
+        cls.under = self.open_guards
         refused = base_error(stmt.name, bases)
         # The metaclass is found before the body runs, and called after.
         if refused.startswith("metaclass conflict"):
             raise PythonError(builtin_error("TypeError", refused, frame.place(stmt.line)))
         if not stmt.plain:
             cls.namespace = {}
-            scopes = (cls.namespace, *(frame.scopes if frame.is_call else ()))
+            scopes = (cls.namespace, *(frame.scopes if frame.is_call else frame.scopes[1:]))
             inner = Frame(frame.module, cls.namespace, scopes, frame.guards, depth=frame.depth)
-            inner.doubts = frame.doubts
+            inner.doubts, inner.prefix = frame.doubts, f"{qualname}."
+            inner.trying = frame.trying
             self.block(inner, stmt.body)
+            cls.wild = inner.wild
         if refused:
             raise PythonError(builtin_error("TypeError", refused, frame.place(stmt.line)))
         self._doubt_bases(cls, frame, stmt.line)
@@ -192,7 +206,7 @@ class Binding(Expressions):
                 raise PythonError(builtin_error("ValueError", message, frame.place(line)))
             parts: Iterable[Value] = value
         else:
-            parts = [Opaque("unpacked", frame.place(line))] * len(items)
+            parts = [Opaque("unpacked", frame.place(line), own=is_own(value))] * len(items)
         for item, part in zip(items, parts, strict=False):
             self.store(frame, item, part, stmt, line)
 
@@ -221,7 +235,7 @@ class Binding(Expressions):
     def _set_in_module(
         self, module: ModuleValue, name: str, value: Value, frame: Frame, place: Place
     ) -> None:
-        value = self._maybe(frame, value, module.names.get(name, UNBOUND))
+        value = self._maybe(module.under, value, module.names.get(name, UNBOUND))
         if value is UNBOUND:
             module.names.pop(name, None)
         else:
@@ -231,17 +245,19 @@ class Binding(Expressions):
     def _set_in_class(
         self, cls: ClassValue, name: str, value: Value, frame: Frame, place: Place
     ) -> None:
-        cls.extra[name] = (self._maybe(frame, value, own_value(cls, name)), place)
+        self.makers.clear()
+        cls.extra[name] = (self._maybe(cls.under, value, own_value(cls, name)), place)
 
-    @staticmethod
-    def _maybe(frame: Frame, value: Value, before: Value) -> Value:
-        """What an attribute of a shared object is after a store on a branch that may not run."""
-        open_guards = [guard for guard in frame.guards if guard.outcome is None]
+    def _maybe(self, under: tuple[Guard, ...], value: Value, before: Value) -> Value:
+        """What an attribute of a shared object is after a store on a branch that may not run.
+
+        ``under`` are the open conditions under which the object exists at all.
+        """
+        open_guards = beyond(self.open_guards, under)
         if not open_guards:
             return value
-        guard = open_guards[-1]
-        other = Guard(guard.where, guard.text, None, negated=not guard.negated)
-        return join(((guard, value), (other, before)))
+        guard = as_one(open_guards)
+        return join(((guard, value), (opposite(guard), before)))
 
     def _aug_assign(self, frame: Frame, stmt: f.AugAssign) -> None:
         """``target op= value``; on a list it changes the list, which other names may share."""
@@ -260,23 +276,26 @@ class Binding(Expressions):
                 case f.Name(id=name):
                     self._delete_name(name, frame, stmt)
                 case f.Attr(value=node, attr=attr):
-                    self._delete_attribute(self.evaluate(node, frame, stmt.line), attr, frame, stmt)
+                    owner = self.evaluate(node, frame, stmt.line)
+                    self.delete_attribute(owner, attr, frame, stmt.line)
                 case f.Subscript(value=node, index=index):
                     owner = self.force(self.evaluate(node, frame, stmt.line), frame)
                     key = self.force(self.evaluate(index, frame, stmt.line), frame)
                     if isinstance(owner, dict) and is_plain(key):
+                        self.containers.changes(owner, self.open_guards, self.steps)
                         self._python(dict.__delitem__, owner, key, frame, stmt.line)
 
     def _delete_name(self, name: str, frame: Frame, stmt: f.Delete) -> None:
         """``del name``, which looks in the scope that runs and in no other."""
         self.name(frame, name, stmt.line)
-        names = frame.module.names if name in frame.shared else frame.names
+        names = frame.shared.get(name, frame.names)
         if names.pop(name, UNBOUND) is UNBOUND and frame.module.wild is None:
             message = f"name {name!r} is not defined"
             raise PythonError(builtin_error("NameError", message, frame.place(stmt.line)))
 
-    def _delete_attribute(self, owner: Value, attr: str, frame: Frame, stmt: f.Delete) -> None:
-        place = frame.place(stmt.line)
+    def delete_attribute(self, owner: Value, attr: str, frame: Frame, line: int) -> None:
+        """``del owner.attr``."""
+        owner, place = self.force(owner, frame), frame.place(line)
         if isinstance(owner, ModuleValue):
             if attr not in owner.names and owner.wild is None:
                 message = f"'module' object has no attribute {attr!r}"
@@ -291,7 +310,7 @@ class Binding(Expressions):
                     frame.doubt(Doubt(error, why))
             self._set_in_class(owner, attr, UNBOUND, frame, place)
         elif is_plain(owner):
-            self._python(delattr, owner, attr, frame, stmt.line)  # for its exception alone
+            self._python(delattr, owner, attr, frame, line)  # for its exception alone
 
 
 def _unknown_names(target: f.Expr) -> tuple[str, ...]:

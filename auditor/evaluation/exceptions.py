@@ -131,7 +131,7 @@ class Exceptions(Branches):
         """Run a body; then the handler of what it raises, and of what it may have raised."""
         stop: Exception | None = None
         mark, guards = frame.doubts.mark(), frame.guards
-        with frame.doubts.watched(lambda: Snapshot(frame.names).copy()) as watch:
+        with frame.doubts.watched(lambda: Snapshot(frame.names, self.containers).copy()) as watch:
             try:
                 self._watched(frame, stmt.body, bool(handlers))
             except SIGNALS as signal:
@@ -155,7 +155,8 @@ class Exceptions(Branches):
 
     def _late(self, frame: Frame, states: Ends, handler: Handler, error: Error) -> None:
         """Run a handler from where the exception would have been raised."""
-        replace_names(frame.names, joined(states))
+        names = Snapshot(joined(states), self.containers).copy(self.open_guards)
+        replace_names(frame.names, names)
         handler.run(error)
 
     def _caught(
@@ -175,7 +176,9 @@ class Exceptions(Branches):
     def _doubt_guards(doubt: Doubt, frame: Frame, line: int) -> tuple[Guard, Guard]:
         """The guards of the branch that goes well, and of the one that raises."""
         why = doubt.condition
-        return guard_pair(why.where or frame.place(line), why.text or why.reason, None, why.key)
+        return guard_pair(
+            why.where or frame.place(line), why.text or why.reason, None, why.key, why.own
+        )
 
     def _after_body(
         self,
