@@ -85,7 +85,7 @@ class BinOp(Node, tag="+", frozen=True):
 
 
 class Sequence(Node, tag="[", frozen=True):
-    """A tuple, list or set display (``kind``) without starred items."""
+    """A tuple, list or set display (``kind``)."""
 
     kind: str
     items: tuple[Expr, ...]
@@ -163,7 +163,7 @@ class Slice(Node, tag="sl", frozen=True):
 
 
 class Unary(Node, tag="-", frozen=True):
-    """``-value``, ``+value`` or ``~value``."""
+    """``-value``, ``+value`` or ``~value``; ``*value`` among the items of a display, or bases."""
 
     op: str
     value: Expr
@@ -363,11 +363,12 @@ class Raise(Node, tag="R", frozen=True):
 
 
 class Assert(Node, tag="Z", frozen=True):
-    """``assert test``."""
+    """``assert test, message``."""
 
     test: Expr
     text: str
     line: int
+    message: Expr | None = None
 
 
 class Return(Node, tag="r", frozen=True):

@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 
 from auditor import facts as f
 from auditor.evaluation.containers import Containers
-from auditor.evaluation.frame import Frame, doubtful, join, opposite
+from auditor.evaluation.frame import Frame, doubtful, is_own, join, opposite
 from auditor.evaluation.import_statements import Conventions, ImportStatements, Program
 from auditor.evaluation.summaries import Summary
 from auditor.evaluation.touches import Text
@@ -69,7 +69,6 @@ class ImportRun(ImportStatements):
         self.unparsed: dict[str, f.Unparsed] = {}
         self.paths_read: set[str] = set()
         self.known: dict[str, bool] = {}
-        self.class_makers: dict[tuple[str, int], bool] = {}
         self.containers = Containers()
         self.summaries: dict[tuple[str, int], Summary] = {}
         self.texts: dict[tuple[str, int], Text] = {}
@@ -497,7 +496,8 @@ class ImportRun(ImportStatements):
         elif isinstance(owner, dict | list):
             self.containers.changes(owner, self.open_guards, self.steps)
             if isinstance(key, Opaque | Either):
-                self.forget(owner, "an item by an unknown index", frame, line)
+                reason, own = "an item by an unknown index", is_own(key)
+                self.forget(owner, reason, frame, line, own=own)
             else:
                 self._python(owner.__setitem__, key, value, frame, line)
 

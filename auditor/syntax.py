@@ -359,6 +359,8 @@ class _Builder:
             self._branch(node.finalbody),
             node.lineno,
         )
+        # A handler unbinds its name.
+        self._sure -= {handler.name for handler in node.handlers if handler.name}
 
     _trystar = _try
 
@@ -430,7 +432,8 @@ class _Builder:
         yield Raise(self.expr(node.exc) if node.exc is not None else None, node.lineno)
 
     def _assert(self, node: ast.Assert) -> Iterator[Stmt]:
-        yield Assert(self.expr(node.test), self._text(node.test), node.lineno)
+        message = self.expr(node.msg) if node.msg is not None else None
+        yield Assert(self.expr(node.test), self._text(node.test), node.lineno, message)
 
     def _return(self, node: ast.Return) -> Iterator[Stmt]:
         yield Return(self.expr(node.value) if node.value is not None else None, node.lineno)
@@ -484,7 +487,8 @@ class _Builder:
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
                 return BinOp(_BINARY[type(op)], self.expr(left), self.expr(right))
             case ast.Tuple(elts=elts) | ast.List(elts=elts) | ast.Set(elts=elts):
-                if any(isinstance(item, ast.Starred) for item in elts):
+                starred = any(isinstance(item, ast.Starred) for item in elts)
+                if starred and not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
                     return self._unknown(node)
                 return Sequence(_DISPLAYS[type(node)], tuple(map(self.expr, elts)))
             case ast.Dict(keys=keys, values=values):
@@ -492,6 +496,8 @@ class _Builder:
                     tuple(self.expr(key) if key is not None else None for key in keys),
                     tuple(map(self.expr, values)),
                 )
+            case ast.Starred(value=value):
+                return Unary("*", self.expr(value))
             case ast.UnaryOp(op=op, operand=operand) if type(op) in _UNARY:
                 return Unary(_UNARY[type(op)], self.expr(operand))
             case ast.Subscript(value=value, slice=index):

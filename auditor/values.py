@@ -221,7 +221,8 @@ class ClassValue:
     ``bases`` are values: other classes, :class:`Foreign`, or what could not be resolved.
     ``extra`` are attributes set from outside the body (``Class.attr = …``, ``setattr``); ``wild``
     says why it may have more than are known, and ``under`` are the branches of open conditions in
-    which alone it exists.
+    which alone it exists. ``hooked`` says that making a subclass runs ``__init_subclass__``, and
+    ``followed`` that all its decorators were.
     """
 
     module: ModuleValue
@@ -234,6 +235,9 @@ class ClassValue:
     mro: Any = None
     wild: Opaque | None = None
     under: tuple[Guard, ...] = ()
+    metaclass: Any = None
+    hooked: bool = False
+    followed: bool = False
     unfinished: Callable[[], object] | None = None
 
     def finish(self) -> None:
@@ -304,6 +308,14 @@ class Suppress:
     types: tuple[Value, ...]
 
 
+class Context(msgspec.Struct, frozen=True, eq=False):
+    """A call of a generator function of the tree under ``contextlib.contextmanager``."""
+
+    function: Function
+    args: tuple[Value, ...]
+    keywords: tuple[tuple[str, Value], ...]
+
+
 class Read(NamedTuple):
     """A name that was read in a namespace, and its value then."""
 
@@ -354,6 +366,7 @@ class Error:
         guards: for each place of the chain, the conditions above it.
         fact: the platform fact that decided it (``triton is not installed on cpu: …``), or "".
         searching: for a ModuleNotFoundError, the module that was searched for.
+        cls: the exception class, where it is one of the tree.
     """
 
     type: str
@@ -363,6 +376,7 @@ class Error:
     fact: str = ""
     searching: str = ""
     guards: tuple[tuple[Guard, ...], ...] = ()
+    cls: ClassValue | None = None
 
     def seen_from(self, place: Place, guards: tuple[Guard, ...] = ()) -> Error:
         """The same exception one import further out, at ``place`` under ``guards``."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
+
+from msgspec import structs
 
 from auditor import facts as f
 from auditor.classes import (
@@ -15,8 +17,10 @@ from auditor.classes import (
     own_value,
 )
 from auditor.evaluation.containers import as_one, beyond
+from auditor.evaluation.creation import is_hooked, metaclass_of, run_hooks
 from auditor.evaluation.expressions import Expressions
 from auditor.evaluation.frame import Frame, doubtful, is_own, is_plain, join, opposite
+from auditor.evaluation.machine import MAX_OWN_FORKS_ASKED
 from auditor.evaluation.names import no_attribute
 from auditor.evaluation.standins import base_error
 from auditor.evaluation.truth import IN_PLACE
@@ -24,6 +28,7 @@ from auditor.values import (
     UNBOUND,
     Builtin,
     ClassValue,
+    Closure,
     Deferred,
     Doubt,
     Either,
@@ -68,18 +73,51 @@ class Binding(Expressions):
         # A class body is no scope of the functions in it.
         scopes = frame.scopes if frame.is_call else frame.scopes[1:]
         function = Function(frame.module, stmt, stmt.decorators, scopes, (), frame.prefix, defaults)
-        self.bind(frame, stmt.name, function, stmt, stmt.line)
+        self.bind(frame, stmt.name, self._decorated_function(function, frame), stmt, stmt.line)
+
+    def _decorated_function(self, function: Function, frame: Frame) -> Value:
+        """The function after decorators of the tree that do more than give another function.
+
+        Other decorators are run when something calls the function.
+        """
+        if not any(self._is_of_tree(node, frame) for node in function.decorators):
+            return function
+        line = function.facts.start
+        decorators = [self.evaluate(node, frame, line) for node in function.decorators]
+        followed = [self.force(d, frame) for d in decorators]
+        if not any(isinstance(d, Function) and not self.summary(d).harmless for d in followed):
+            return function
+        value: Value = function
+        for index in range(len(followed) - 1, -1, -1):
+            bare = structs.replace(function, decorators=function.decorators[index + 1 :])
+            before = bare if value is function else value
+            made = self._decorated_by(followed[index], before, frame, line)
+            value = value if made is before else made
+        return value
+
+    @staticmethod
+    def _is_of_tree(node: f.Expr, frame: Frame) -> bool:
+        """Whether a decorator is a function of the tree, by its first name."""
+        while isinstance(node, f.Call | f.Attr):
+            node = node.func if isinstance(node, f.Call) else node.value
+        if not isinstance(node, f.Name):
+            return False
+        scopes = (*frame.scopes, frame.module.names)
+        value = next((scope[node.id] for scope in scopes if node.id in scope), None)
+        return isinstance(value, Function | ClassValue | Closure | Pending)
 
     def _class(self, frame: Frame, stmt: f.Class) -> None:
         line = stmt.start
         decorators = tuple(self.evaluate(node, frame, line) for node in stmt.decorators)
-        bases = tuple(self.evaluate(node, frame, stmt.line) for node in stmt.bases)
+        listed = self.items(stmt.bases, frame, stmt.line)
+        bases = (listed,) if isinstance(listed, Opaque) else tuple(listed)
         keywords = tuple(
             (name, self.evaluate(node, frame, stmt.line)) for name, node in stmt.keywords
         )
         qualname = f"{frame.prefix}{stmt.name}"
         cls = ClassValue(frame.module, qualname, stmt, bases, decorators)
         cls.under = self.open_guards
+        cls.metaclass, cls.hooked = metaclass_of(cls, keywords), is_hooked(cls)
         refused = base_error(stmt.name, bases)
         # The metaclass is found before the body runs, and called after.
         if refused.startswith("metaclass conflict"):
@@ -97,52 +135,45 @@ class Binding(Expressions):
         self._doubt_bases(cls, frame, stmt.line)
         if len(bases) > 1 and not any(isinstance(base, Deferred) for base in bases):
             self._check_order(cls, frame, stmt.line)
+        if cls.hooked or isinstance(cls.metaclass, ClassValue):
+            run_hooks(self, cls, keywords, frame, stmt.line)
         self.bind(frame, stmt.name, self._decorated_class(cls, frame), stmt, stmt.line)
 
-    def _decorated_class(self, cls: ClassValue, frame: Frame) -> ClassValue:
-        """The class after its decorators: those of the tree are run for what they set on it.
+    def _decorated_class(self, cls: ClassValue, frame: Frame) -> Value:
+        """The class after its decorators: those of the tree are run for what they do.
 
-        One that can only change the class is run when the class is first looked into; one that
-        may put another class in its place, at once. A decorator succeeds, as every call does: one
-        that could not be followed keeps the class.
+        One that can only change the class is run when the class is first looked into; any other,
+        at once. One from outside the tree, or that could not be followed, keeps the class.
         """
-        followed = [d for d in cls.decorators if isinstance(d, Function | Pending)]
+        followed = [d for d in cls.decorators if isinstance(d, Function | Pending | Closure)]
         if not followed:
             return cls
-        if not any(self._makes_classes(decorator) for decorator in followed):
+        if all(self.only_changes(decorator) for decorator in followed):
             cls.unfinished = partial(self._run_decorators, cls, Frame(frame.module, {}))
             return cls
         return self._run_decorators(cls, frame)
 
-    def _makes_classes(self, decorator: Function | Pending) -> bool:
-        """Whether a decorator, or a function that it makes, defines a class."""
-        function = decorator.function if isinstance(decorator, Pending) else decorator
-        key = (function.module.path, function.facts.line)
-        if key not in self.class_makers:
-            facts = self.function_facts(function)
-            body = facts.body if isinstance(facts, f.FunctionFacts) else ()
-            inner = list(_definitions(body))
-            self.class_makers[key] = any(isinstance(stmt, f.Class) for stmt in inner) or any(
-                self._makes_classes(Function(function.module, stmt, ()))
-                for stmt in inner
-                if isinstance(stmt, f.Func)
-            )
-        return self.class_makers[key]
-
-    def _run_decorators(self, cls: ClassValue, frame: Frame) -> ClassValue:
-        place, mark = frame.place(cls.facts.start), frame.doubts.mark()
+    def _run_decorators(self, cls: ClassValue, frame: Frame) -> Value:
+        value: Value = cls
         for decorator in reversed(cls.decorators):
-            try:
-                function = self.force(decorator, frame)
-                if isinstance(function, Function):
-                    made = self.invoke(function, (cls,), (), frame, place, "")
-                    made = self.force(made, frame)
-                    cls = made if isinstance(made, ClassValue) else cls
-            except PythonError:
-                # The call counts as done; what it would have set is not known to be there.
-                continue
-        frame.doubts.drop(frame.doubts.since(mark))
-        return cls
+            value = self._decorated_by(decorator, value, frame, cls.facts.start)
+        known = [self.force(decorator, frame) for decorator in cls.decorators]
+        all_followed = all(isinstance(one, Function | Closure) for one in known)
+        cls.followed = all_followed and isinstance(value, ClassValue)
+        return value
+
+    def _decorated_by(self, decorator: Value, value: Value, frame: Frame, line: int) -> Value:
+        """What a decorator makes of a class or function, as far as it is followed."""
+        function = self.force(decorator, frame)
+        place = frame.place(line)
+        if isinstance(function, Function):
+            made = self.invoke(function, (value,), (), frame, place, "", forks=MAX_OWN_FORKS_ASKED)
+            made = self.force(made, frame)
+            return value if isinstance(made, Opaque | Foreign) else made
+        if isinstance(function, Closure) and len(function.facts.params) == 1:
+            made = self.apply(function, (value,), frame)
+            return value if isinstance(made, Opaque | Foreign) else made
+        return value
 
     def _doubt_bases(self, cls: ClassValue, frame: Frame, line: int) -> None:
         """A base that may be no class may be refused."""
@@ -317,13 +348,3 @@ def _unknown_names(target: f.Expr) -> tuple[str, ...]:
     return (
         tuple(use for use in target.uses if "." not in use) if isinstance(target, f.Unknown) else ()
     )
-
-
-def _definitions(body: Iterable[f.Stmt]) -> Iterator[f.Stmt]:
-    """The classes and functions that a body defines, at any depth of its branches."""
-    for stmt in body:
-        if isinstance(stmt, f.Class | f.Func):
-            yield stmt
-        else:
-            for block in ("body", "orelse", "final"):
-                yield from _definitions(getattr(stmt, block, ()))

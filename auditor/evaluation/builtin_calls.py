@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from auditor import facts as f
 from auditor.classes import derives
+from auditor.evaluation.containers import MUTATING_METHODS
 from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, Frame, is_own, is_plain, join
 from auditor.evaluation.statements import Statements
 from auditor.values import (
@@ -49,10 +50,6 @@ PURE_METHODS = frozenset(
         "rstrip split splitlines startswith strip title upper values difference intersection "
         "issubset issuperset union copy"
     ).split()
-)
-
-MUTATING_METHODS = frozenset(
-    ("append extend insert remove add discard update setdefault pop clear sort reverse").split()
 )
 
 
@@ -326,10 +323,12 @@ class BuiltinCalls(Statements):
         whole = name in ("extend", "update", "sort")
         known = all(isinstance(v, CONTAINERS) for v in (*values, *keywords.values()))
         if whole and not (known or (name == "update" and not values)):
-            self.forget(owner, f"what .{name}() does to it is not known", frame, line)
+            why = f"what .{name}() does to it is not known"
+            self.forget(owner, why, frame, line, own=any(map(is_own, values)))
             return None
         if isinstance(owner, dict | set) and isinstance(next(iter(values), None), Opaque | Either):
-            self.forget(owner, f".{name}() of something unknown", frame, line)
+            own = any(map(is_own, values))
+            self.forget(owner, f".{name}() of something unknown", frame, line, own=own)
             return Opaque(f"the result of .{name}()", frame.place(line))
         function = getattr(owner, name)
         return self._python(lambda a, k: function(*a, **k), values, keywords, frame, line)
@@ -360,14 +359,17 @@ class BuiltinCalls(Statements):
         module.wild = Opaque(f"globals().{name}() of something unknown", place)
         return Opaque(f"the result of .{name}()", place)
 
-    def forget(self, owner: Value, reason: str, frame: Frame, line: int) -> None:
+    def forget(
+        self, owner: Value, reason: str, frame: Frame, line: int, *, own: bool = False
+    ) -> None:
         """What is in a container is not known any more, by whatever name it is read."""
-        self.open_condition(Undecided(reason, frame.place(line)), frame)
-        self.containers.lose(owner, Opaque(reason, frame.place(line)))
+        place = frame.place(line)
+        self.open_condition(Undecided(reason, place, own=own), frame)
+        self.containers.lose(owner, Opaque(reason, place, own=own))
         for names in (frame.names, frame.module.names):
             for name, value in names.items():
                 if value is owner:
-                    names[name] = Opaque(reason, frame.place(line))
+                    names[name] = Opaque(reason, place, own=own)
 
 
 def _python_class(value: Value) -> object:

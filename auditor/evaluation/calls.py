@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from auditor import facts as f
 from auditor.evaluation.builtin_calls import SPECIAL
-from auditor.evaluation.frame import Frame, guard_pair, is_own
+from auditor.evaluation.frame import Frame, guard_pair, is_own, is_plain
 from auditor.evaluation.tree_calls import TreeCalls
 from auditor.releases import exact
 from auditor.values import (
@@ -128,7 +128,11 @@ class Calls(TreeCalls):
         text: str,
     ) -> Value:
         value = self.platform.call(name, bool(args or keywords))
-        return Opaque(value.reason, place, text) if isinstance(value, Undecided) else value
+        if not isinstance(value, Undecided):
+            return value
+        plain = is_plain(args) and not keywords
+        key = f"platform:{name}{args}" if plain else ""
+        return Opaque(value.reason, place, text, key)
 
     def _foreign_call(
         self, name: str, args: tuple[Value, ...], keywords: tuple[tuple[str, Value], ...],

@@ -12,6 +12,11 @@ from auditor.values import Guard, Opaque, Value
 
 _Guards = tuple[Guard, ...]
 
+#: Methods of containers that change them.
+MUTATING_METHODS = frozenset(
+    ("append extend insert remove add discard update setdefault pop clear sort reverse").split()
+)
+
 
 class Containers:
     """What one run knows of its containers, by their identity.
@@ -46,8 +51,9 @@ class Containers:
 
     def leave(self, mark: int) -> None:
         """A branch ends: what it changed and others hold is not known any more."""
+        reason = "changed on an open branch"
         for container, guard in self._on_branch[mark:]:
-            self.lose(container, Opaque("changed on an open branch", guard.where, guard.text))
+            self.lose(container, Opaque(reason, guard.where, guard.text, own=guard.own))
         del self._on_branch[mark:]
 
     def lose(self, container: Value, why: Opaque) -> None:

@@ -283,12 +283,27 @@ class Expressions(Names):
         return Opaque(f"result of {op}", frame.place(line), own=is_own(left) or is_own(right))
 
     def _display(self, node: f.Sequence, frame: Frame, line: int) -> Value:
-        items = [self.evaluate(item, frame, line) for item in node.items]
+        items = self.items(node.items, frame, line)
+        if isinstance(items, Opaque):
+            return items
         if node.kind == "list":
             return self.new(items)
         if node.kind == "tuple":
             return tuple(items)
         return self.new(self._python(lambda values, _: set(values), items, None, frame, line))
+
+    def items(self, nodes: tuple[f.Expr, ...], frame: Frame, line: int) -> list[Value] | Opaque:
+        """Values one after the other, with ``*values`` among them unpacked."""
+        items: list[Value] = []
+        for node in nodes:
+            if isinstance(node, f.Unary) and node.op == "*":
+                several = self.force(self.evaluate(node.value, frame, line), frame)
+                if not isinstance(several, list | tuple | dict | set | frozenset | str):
+                    return Opaque("unknown items", frame.place(line), own=is_own(several))
+                items.extend(several)
+            else:
+                items.append(self.evaluate(node, frame, line))
+        return items
 
     def _mapping(self, display: f.Mapping, frame: Frame, line: int) -> Value:
         result: dict[Value, Value] = {}

@@ -12,6 +12,7 @@ from auditor.evaluation.frame import Frame
 from auditor.platforms import Platform
 from auditor.values import (
     ClassValue,
+    Closure,
     Function,
     Guard,
     ModuleValue,
@@ -20,6 +21,11 @@ from auditor.values import (
     Undecided,
     Value,
 )
+
+#: Open conditions about objects of the tree that one call at top level is followed through, and
+#: that one is whose result is asked for at once: a module's ``__getattr__``, a class decorator.
+MAX_OWN_FORKS = 4
+MAX_OWN_FORKS_ASKED = 64
 
 
 class Machine(ABC):
@@ -49,9 +55,6 @@ class Machine(ABC):
     makers: dict[ClassValue, Function | None]
     #: Open conditions that are settled on the branch that is being followed.
     known: dict[str, bool]
-    #: Decorators by the place of their function, and whether they may put a class of their own
-    #: in place of what they decorate.
-    class_makers: dict[tuple[str, int], bool]
 
     @abstractmethod
     def module_attribute(self, module: ModuleValue, name: str, place: Place, frame: Frame) -> Value:
@@ -69,7 +72,7 @@ class Machine(ABC):
     def invoke(
         self, function: Function, args: tuple[Value, ...], keywords: tuple[tuple[str, Value], ...],
         frame: Frame, place: Place, text: str, trace: list[Trace] | None = None, *,
-        effects: bool = True,
+        effects: bool = True, forks: int = MAX_OWN_FORKS,
     ) -> Value:  # fmt: skip
         """Call a function of the tree and give what it returns."""
 
@@ -138,13 +141,38 @@ class Machine(ABC):
         """A method as the class body that provides it defines it, where that is plain."""
 
     @abstractmethod
+    def summary(self, function: Function) -> Any:
+        """What calling a function can do, :class:`auditor.evaluation.summaries.Summary`."""
+
+    @abstractmethod
+    def only_changes(self, decorator: Value) -> bool:
+        """Whether a class decorator surely does no more than change the class."""
+
+    @abstractmethod
+    def apply(self, closure: Closure, args: tuple[Value, ...], frame: Frame) -> Value:
+        """Call a lambda."""
+
+    @abstractmethod
+    def arguments(
+        self, function: Function, facts: f.FunctionFacts, args: tuple[Value, ...],
+        keywords: tuple[tuple[str, Value], ...], frame: Frame, place: Place,
+    ) -> dict[str, Value]:  # fmt: skip
+        """The parameters' values, or the ``TypeError`` of a call that does not fit."""
+
+    @abstractmethod
+    def call_frame(self, function: Function, scope: dict[str, Value], frame: Frame) -> Frame:
+        """Where the body of a function runs that is called from ``frame``."""
+
+    @abstractmethod
     def fits(
         self, function: Function, args: tuple[Value, ...], keywords: Iterable[tuple[str, Value]]
     ) -> bool:
         """Whether a call surely fits the signature."""
 
     @abstractmethod
-    def forget(self, owner: Value, reason: str, frame: Frame, line: int) -> None:
+    def forget(
+        self, owner: Value, reason: str, frame: Frame, line: int, *, own: bool = False
+    ) -> None:
         """What is in a container is not known any more, by whatever name it is read."""
 
     @abstractmethod

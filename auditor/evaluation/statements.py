@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from auditor import facts as f
-from auditor.evaluation.exceptions import Exceptions
+from auditor.evaluation.contexts import Contexts
 from auditor.evaluation.frame import Frame, Jumping, Returning
 from auditor.values import (
     Trace,
@@ -13,7 +13,7 @@ from auditor.values import (
 )
 
 
-class Statements(Exceptions):
+class Statements(Contexts):
     """Runs blocks of statements in a frame."""
 
     def block(self, frame: Frame, body: Iterable[f.Stmt]) -> None:

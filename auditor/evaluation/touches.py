@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from auditor import facts as f
-from auditor.evaluation.builtin_calls import MUTATING_METHODS
+from auditor.evaluation.containers import MUTATING_METHODS
 from auditor.evaluation.machine import Machine
 from auditor.values import UNBOUND, ClassValue, Function, ModuleValue, Value
 
@@ -27,6 +27,7 @@ class Text(msgspec.Struct, frozen=True, gc=False):
         any_name: it can bind any global.
         calls: names that it calls, with the names passed.
         inner: functions that it defines.
+        makes_dicts: it makes dicts, which may become namespaces.
     """
 
     shared: tuple[str, ...]
@@ -34,6 +35,7 @@ class Text(msgspec.Struct, frozen=True, gc=False):
     any_name: bool
     calls: tuple[tuple[str, tuple[str, ...]], ...]
     inner: tuple[f.Func, ...]
+    makes_dicts: bool
 
 
 def touches(run: Machine, function: Function, args: tuple[Value, ...]) -> list[Touched]:
@@ -82,7 +84,7 @@ def text_of(facts: f.FunctionFacts) -> Text:
     heads: list[str] = []
     calls: list[tuple[str, tuple[str, ...]]] = []
     inner: list[f.Func] = []
-    any_name = False
+    any_name = makes_dicts = False
     for node in _nodes(facts.body):
         match node:
             case f.Global(names=names, nonlocal_=False):
@@ -96,13 +98,16 @@ def text_of(facts: f.FunctionFacts) -> Text:
                 passed = tuple(map(_head, nodes))
                 heads.extend(passed[:1] if name in _INTO else ())
                 calls.append((name, passed))
+                makes_dicts = makes_dicts or name == "dict"
             case f.Call(func=f.Attr(value=owner, attr=attr)) if attr in MUTATING_METHODS:
                 heads.append(_head(owner))
+            case f.Mapping() | f.Comprehension(kind="dict"):
+                makes_dicts = True
             case f.Func():
                 inner.append(node)
             case _:
                 pass
-    return Text(tuple(shared), tuple(heads), any_name, tuple(calls), tuple(inner))
+    return Text(tuple(shared), tuple(heads), any_name, tuple(calls), tuple(inner), makes_dicts)
 
 
 def _head(node: f.Expr) -> str:

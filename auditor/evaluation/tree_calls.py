@@ -14,6 +14,7 @@ from msgspec import structs
 from auditor import facts as f
 from auditor.classes import Found, lookup
 from auditor.evaluation.frame import Frame, Returning, UnfollowedError, doubtful, join, opposite
+from auditor.evaluation.machine import MAX_OWN_FORKS, MAX_OWN_FORKS_ASKED
 from auditor.evaluation.signatures import bound_arguments
 from auditor.evaluation.summaries import TRANSPARENT, Summaries, Summary
 from auditor.evaluation.touches import touches
@@ -21,6 +22,7 @@ from auditor.values import (
     UNBOUND,
     ClassValue,
     Closure,
+    Context,
     Doubt,
     Error,
     Foreign,
@@ -39,10 +41,6 @@ from auditor.values import (
 
 _MAX_DEPTH = 12
 
-#: Open conditions about objects of the tree that one call at top level is followed through, and
-#: that one is through which a module serves a name.
-_MAX_OWN_FORKS = 4
-_MAX_OWN_FORKS_SERVED = 64
 
 #: How many statements the calls of one process may run; a release needs a tenth of it.
 _MAX_STEPS = 2_000_000
@@ -61,6 +59,8 @@ class TreeCalls(Summaries):
         place: Place, text: str,
     ) -> Value:  # fmt: skip
         """The value of a call: run at once if it has effects, else when asked for."""
+        if function.decorators and self._is_context_manager(function, frame):
+            return Context(function, args, keywords)
         summary = self.summary(function)
         given = (*function.bound, *args)
         if summary.harmless and self._can_wait(function, summary, given, keywords):
@@ -70,6 +70,19 @@ class TreeCalls(Summaries):
             self.lose_effects(function, given, place)
             return Opaque(f"{function.facts.name}() of something unknown", place, text, own=True)
         return self.force(self.invoke(function, args, keywords, frame, place, text), frame)
+
+    def _is_context_manager(self, function: Function, frame: Frame) -> bool:
+        """Whether a function is a generator function under ``contextlib.contextmanager``."""
+        node = function.decorators[0]
+        if len(function.decorators) != 1 or not isinstance(node, f.Attr | f.Name):
+            return False
+        outer = Frame(function.module, {}, function.scopes, depth=frame.depth + 1)
+        found = self.evaluate(node, outer, function.facts.start)
+        return isinstance(found, Foreign) and found.name == "contextlib.contextmanager"
+
+    def only_changes(self, decorator: Value) -> bool:
+        """Whether a class decorator surely does no more than change the class."""
+        return isinstance(decorator, Function) and self.summary(decorator).harmless
 
     def make(
         self, cls: ClassValue, args: tuple[Value, ...], keywords: _Keywords, frame: Frame,
@@ -186,7 +199,7 @@ class TreeCalls(Summaries):
     def invoke(
         self, function: Function, args: tuple[Value, ...], keywords: _Keywords,
         frame: Frame, place: Place, text: str, trace: list[Trace] | None = None, *,
-        effects: bool = True,
+        effects: bool = True, forks: int = MAX_OWN_FORKS,
     ) -> Value:  # fmt: skip
         """Call a function of the tree and give what it returns.
 
@@ -204,7 +217,7 @@ class TreeCalls(Summaries):
         if frame.is_call:
             return self._run_body(wrapped, given, keywords, frame, place, text, trace, effects)
         # What is asked of a module is worth more questions than what a call does on the way.
-        self.own_forks = _MAX_OWN_FORKS if trace is None else _MAX_OWN_FORKS_SERVED
+        self.own_forks = forks if trace is None else MAX_OWN_FORKS_ASKED
         try:
             return self._run_body(wrapped, given, keywords, frame, place, text, trace, effects)
         except UnfollowedError:
@@ -268,7 +281,7 @@ class TreeCalls(Summaries):
             self.lose_effects(function, args, place)
         if isinstance(facts, f.Unparsed) or facts.generator:
             return Opaque(f"{function.facts.name}() is not followed", place, text)
-        scope = self._arguments(function, facts, args, keywords, frame, place)
+        scope = self.arguments(function, facts, args, keywords, frame, place)
         inner = self.call_frame(function, scope, frame)
         inner.trace, inner.effects = trace, effects
         mark = inner.doubts.mark()
@@ -289,8 +302,7 @@ class TreeCalls(Summaries):
             return result
         return join((*inner.returns, (opposite(inner.returns[-1][0]), result)))
 
-    @staticmethod
-    def call_frame(function: Function, scope: dict[str, Value], frame: Frame) -> Frame:
+    def call_frame(self, function: Function, scope: dict[str, Value], frame: Frame) -> Frame:
         """Where the body of a function runs that is called from ``frame``."""
         inner = Frame(
             function.module, scope, (scope, *function.scopes), is_call=True, depth=frame.depth + 1
@@ -310,7 +322,7 @@ class TreeCalls(Summaries):
         frame.doubt(Doubt(error, doubtful(raising, "depends on an open condition")))
         return join(frame.returns)
 
-    def _arguments(
+    def arguments(
         self, function: Function, facts: f.FunctionFacts, args: tuple[Value, ...],
         keywords: _Keywords, frame: Frame, place: Place,
     ) -> dict[str, Value]:  # fmt: skip
@@ -330,6 +342,10 @@ class TreeCalls(Summaries):
                 )
         return scope
 
+    def apply(self, closure: Closure, args: tuple[Value, ...], frame: Frame) -> Value:
+        """Call a lambda."""
+        return self._closure(closure, args, frame)
+
     def _closure(self, closure: Closure, args: tuple[Value, ...], frame: Frame) -> Value:
         if frame.depth >= _MAX_DEPTH:
             return Opaque("calls nested too deeply")
@@ -338,7 +354,7 @@ class TreeCalls(Summaries):
         inner = Frame(closure.module, scope, scopes, (), is_call=True, depth=frame.depth + 1)
         inner.doubts, inner.trying = frame.doubts, frame.trying
         if not frame.is_call:
-            self.own_forks = _MAX_OWN_FORKS
+            self.own_forks = MAX_OWN_FORKS
         try:
             return self.evaluate(closure.facts.body, inner, 0)
         except UnfollowedError:
