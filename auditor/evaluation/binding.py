@@ -67,9 +67,11 @@ class Binding(Expressions):
     def _func(self, frame: Frame, stmt: f.Func) -> None:
         for dotted in stmt.uses:
             self.use(frame, dotted, stmt.start)
-        defaults = tuple(
-            (name, self.evaluate(node, frame, stmt.line)) for name, node in stmt.defaults
-        )
+        defaults: tuple[tuple[str, Value], ...] = ()
+        if stmt.defaults:
+            defaults = tuple(
+                (name, self.evaluate(node, frame, stmt.line)) for name, node in stmt.defaults
+            )
         # A class body is no scope of the functions in it.
         scopes = frame.scopes if frame.is_call else frame.scopes[1:]
         function = Function(frame.module, stmt, stmt.decorators, scopes, (), frame.prefix, defaults)
@@ -80,7 +82,8 @@ class Binding(Expressions):
 
         Other decorators are run when something calls the function.
         """
-        if not any(self._is_of_tree(node, frame) for node in function.decorators):
+        nodes = function.decorators
+        if not nodes or not any(self._is_of_tree(node, frame) for node in nodes):
             return function
         line = function.facts.start
         decorators = [self.evaluate(node, frame, line) for node in function.decorators]

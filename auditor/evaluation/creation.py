@@ -27,9 +27,13 @@ def metaclass_of(cls: ClassValue, keywords: Keywords) -> Value:
 
 def is_hooked(cls: ClassValue) -> bool:
     """Whether a class or a base of it defines ``__init_subclass__``."""
-    if any(isinstance(base, ClassValue) and base.hooked for base in cls.bases):
-        return True
-    return any(isinstance(s, f.Func) and s.name == "__init_subclass__" for s in cls.facts.body)
+    for base in cls.bases:
+        if isinstance(base, ClassValue) and base.hooked:
+            return True
+    for stmt in cls.facts.body:
+        if isinstance(stmt, f.Func) and stmt.name == "__init_subclass__":
+            return True
+    return False
 
 
 def run_hooks(run: Machine, cls: ClassValue, keywords: Keywords, frame: Frame, line: int) -> None:
