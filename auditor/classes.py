@@ -8,6 +8,7 @@ value, and makes a lookup that reaches it undecided.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -156,6 +157,27 @@ def member_name(member: Value) -> str:
             return "an unresolved base"
 
 
+def derives(cls: Value, base: Value) -> bool | None:
+    """``issubclass(cls, base)``, or None where a base outside the tree may decide it."""
+    if isinstance(cls, Builtin) and isinstance(base, Builtin):
+        left, right = (getattr(builtins, one.name, None) for one in (cls, base))
+        return (
+            issubclass(left, right) if isinstance(left, type) and isinstance(right, type) else None
+        )
+    if isinstance(cls, Builtin) and isinstance(base, ClassValue):
+        return False
+    if not isinstance(cls, ClassValue) or not isinstance(base, ClassValue | Builtin | Foreign):
+        return None
+    members = linearise(cls)
+    if base == _OBJECT or base in members:
+        return True
+    answers = [derives(one, base) for one in members if isinstance(one, Builtin)]
+    if True in answers:
+        return True
+    open_ones = any(not isinstance(one, ClassValue | Builtin) for one in members)
+    return None if open_ones else False
+
+
 def own_attribute(cls: ClassValue, name: str) -> Found | Open | None:
     """The attribute as ``cls`` itself has it: from its body, or set from outside."""
     cls.finish()
@@ -169,6 +191,8 @@ def own_attribute(cls: ClassValue, name: str) -> Found | Open | None:
     slots = namespace.get("__slots__")
     if slots == name or (isinstance(slots, tuple | list | dict) and name in slots):
         return Found(cls, Place(cls.module.path, cls.facts.line), "a slot")
+    if cls.wild is not None:
+        return Open(Undecided(cls.wild.reason, cls.wild.where, cls.wild.text))
     return None
 
 

@@ -85,7 +85,7 @@ class BinOp(Node, tag="+", frozen=True):
 
 
 class Sequence(Node, tag="[", frozen=True):
-    """A tuple, list or set display (``kind``) without starred items."""
+    """A tuple, list or set display (``kind``)."""
 
     kind: str
     items: tuple[Expr, ...]
@@ -133,6 +133,42 @@ class Walrus(Node, tag=":", frozen=True):
     value: Expr
 
 
+class Generator(Node, tag="fo", frozen=True):
+    """``for target in iter if …`` of a comprehension."""
+
+    target: Expr
+    iter: Expr
+    ifs: tuple[Expr, ...]
+
+
+class Comprehension(Node, tag="co", frozen=True):
+    """A comprehension (``kind`` list, set, dict) or a generator expression (``generator``).
+
+    ``element`` is the key where it is a dict, and ``value`` then the value.
+    """
+
+    kind: str
+    element: Expr
+    value: Expr | None
+    generators: tuple[Generator, ...]
+    text: str
+
+
+class Slice(Node, tag="sl", frozen=True):
+    """``lower:upper:step`` as an index."""
+
+    lower: Expr | None
+    upper: Expr | None
+    step: Expr | None
+
+
+class Unary(Node, tag="-", frozen=True):
+    """``-value``, ``+value`` or ``~value``; ``*value`` among the items of a display, or bases."""
+
+    op: str
+    value: Expr
+
+
 class Unknown(Node, tag="u", frozen=True):
     """An expression that is not followed. ``uses`` are the dotted names it reads at once."""
 
@@ -142,7 +178,7 @@ class Unknown(Node, tag="u", frozen=True):
 
 Expr = (
     Const | Name | Attr | Call | BoolOp | Not | Compare | BinOp | Sequence | Mapping | Subscript
-    | IfExp | FString | Lambda | Walrus | Unknown
+    | IfExp | FString | Lambda | Walrus | Comprehension | Slice | Unary | Unknown
 )  # fmt: skip
 
 
@@ -170,7 +206,8 @@ class Func(Node, tag="D", frozen=True):
     """A function definition: what is evaluated when ``def`` runs, and where its body stands.
 
     ``uses`` are dotted names read by decorators, defaults and annotations that are not bound
-    for certain at this point; ``end`` is the last line of the body.
+    for certain at this point; ``end`` is the last line of the body. ``defaults`` are those
+    default values that are more than constants and dotted names of other packages.
     """
 
     name: str
@@ -179,6 +216,7 @@ class Func(Node, tag="D", frozen=True):
     end: int
     decorators: tuple[Expr, ...]
     uses: tuple[str, ...]
+    defaults: tuple[tuple[str, Expr], ...] = ()
 
 
 class Class(Node, tag="C", frozen=True):
@@ -295,10 +333,24 @@ class Loop(Node, tag="L", frozen=True):
     line: int
 
 
-class Switch(Node, tag="M", frozen=True):
-    """``match``: one of the bodies runs, or none; which one is not evaluated."""
+class Case(Node, tag="ca", frozen=True):
+    """What a ``case`` asks: to be one of these values; None where its pattern is not followed.
 
+    ``always`` is ``case _`` or ``case name``.
+    """
+
+    values: tuple[Expr, ...] | None
+    always: bool
+    binds: tuple[str, ...]
+    guard: Expr | None
+
+
+class Switch(Node, tag="M", frozen=True):
+    """``match``: the body of the first case that matches runs, or none."""
+
+    subject: Expr
     text: str
+    cases: tuple[Case, ...]
     bodies: tuple[tuple[Stmt, ...], ...]
     line: int
 
@@ -311,11 +363,12 @@ class Raise(Node, tag="R", frozen=True):
 
 
 class Assert(Node, tag="Z", frozen=True):
-    """``assert test``."""
+    """``assert test, message``."""
 
     test: Expr
     text: str
     line: int
+    message: Expr | None = None
 
 
 class Return(Node, tag="r", frozen=True):
@@ -337,6 +390,7 @@ class Global(Node, tag="g", frozen=True):
 
     names: tuple[str, ...]
     line: int
+    nonlocal_: bool = False
 
 
 Stmt = (
@@ -359,6 +413,8 @@ class FunctionFacts(Node, tag="fn", frozen=True):
         defaults: default values, for the last ``len(defaults)`` of ``params`` and ``kwonly``.
         vararg, kwarg: the names of ``*args`` and ``**kwargs``, if any.
         generator: contains ``yield`` or is ``async``; calling it runs nothing.
+        kwonly, posonly: how many of ``params``, the last or the first, are keyword-only and
+            positional-only.
     """
 
     params: tuple[str, ...]
@@ -367,6 +423,13 @@ class FunctionFacts(Node, tag="fn", frozen=True):
     kwarg: str | None
     generator: bool
     body: tuple[Stmt, ...]
+    kwonly: int = 0
+    posonly: int = 0
+
+    @property
+    def defaults_run(self) -> bool:
+        """Whether evaluating a default can do more than read a name or a constant."""
+        return any(not is_simple(default) for _, default in self.defaults)
 
 
 class Unparsed(Node, tag="x", frozen=True):
@@ -374,6 +437,13 @@ class Unparsed(Node, tag="x", frozen=True):
 
     reason: str
     line: int
+
+
+def is_simple(node: Expr) -> bool:
+    """Whether an expression is a constant, a name or a dotted name."""
+    while isinstance(node, Attr):
+        node = node.value
+    return isinstance(node, Const | Name)
 
 
 def absolute_name(stmt: ImportFrom, package: str) -> str:

@@ -12,8 +12,11 @@ from itertools import takewhile
 from packaging.utils import canonicalize_name
 
 from auditor import facts as f
-from auditor.evaluation.frame import Frame, doubtful, join, opposite
+from auditor.evaluation.containers import Containers
+from auditor.evaluation.frame import Frame, doubtful, is_own, join, opposite
 from auditor.evaluation.import_statements import Conventions, ImportStatements, Program
+from auditor.evaluation.summaries import Summary
+from auditor.evaluation.touches import Text
 from auditor.platforms import Existence, Platform
 from auditor.releases import release
 from auditor.values import (
@@ -66,7 +69,13 @@ class ImportRun(ImportStatements):
         self.unparsed: dict[str, f.Unparsed] = {}
         self.paths_read: set[str] = set()
         self.known: dict[str, bool] = {}
-        self.class_makers: dict[tuple[str, int], bool] = {}
+        self.containers = Containers()
+        self.summaries: dict[tuple[str, int], Summary] = {}
+        self.texts: dict[tuple[str, int], Text] = {}
+        self.makers: dict[ClassValue, Function | None] = {}
+        self._being_made: set[tuple[str, int]] = set()
+        self._attempts: dict[tuple[str, int], int] = {}
+        self.namespaces: dict[int, ModuleValue] = {}
         self._looking_up: set[Deferred] = set()
         self._nested = 0
 
@@ -223,6 +232,7 @@ class ImportRun(ImportStatements):
         module = ModuleValue(name, path, is_package, facts, importer=place)
         module.under = self.open_guards
         self.modules[name] = module
+        self.namespaces[id(module.names)] = module
         inner = Frame(module, module.names)
         self._nested += 1
         try:
@@ -306,6 +316,16 @@ class ImportRun(ImportStatements):
             return Opaque(f"the version of {name} is not known", place)
         return release(name, specifier)
 
+    def is_platform(self, module: ModuleValue, name: str) -> bool:
+        """Whether ``module.name`` is ``current_platform``."""
+        return f"{module.name}.{name}" == self.conventions.current_platform
+
+    def exists_outside(self, name: str) -> bool:
+        """Whether a module outside the tree surely exists."""
+        if name.partition(".")[0] in self.conventions.roots:
+            return False
+        return self._existence(name).exists is True
+
     def find(self, name: str, place: Place) -> bool | Undecided:
         """Whether a module can be found, without importing it."""
         if name in self.program.modules or name in self.program.namespaces:
@@ -341,6 +361,10 @@ class ImportRun(ImportStatements):
                 return self._behind(value, frame)
             finally:
                 self._looking_up.discard(value)
+        if kind is Opaque and self.bare_environment and value.usual is not UNBOUND:
+            return value.usual
+        if kind is dict or kind is list or kind is set:
+            return self.containers.lost(value) or value
         return value
 
     def _behind(self, name: Deferred, frame: Frame) -> Value:
@@ -351,7 +375,7 @@ class ImportRun(ImportStatements):
 
     def module_attribute(self, module: ModuleValue, name: str, place: Place, frame: Frame) -> Value:
         """``module.name``: the namespace, then the module's ``__getattr__`` (PEP 562)."""
-        if f"{module.name}.{name}" == self.conventions.current_platform:
+        if self.is_platform(module, name):
             return PlatformObject()
         value = module.names.get(name, UNBOUND)
         if value is UNBOUND:
@@ -461,8 +485,21 @@ class ImportRun(ImportStatements):
         owner, key = self.force(owner, frame), self.force(index, frame)
         if owner == Foreign("sys.modules") and isinstance(key, str):
             self.modules[key] = value
+            if isinstance(value, ModuleValue):
+                self.namespaces[id(value.names)] = value
+        elif id(owner) in self.namespaces and isinstance(key, str):
+            module = self.namespaces[id(owner)]
+            self._set_in_module(module, key, value, frame, frame.place(line))
+        elif id(owner) in self.namespaces:
+            module = self.namespaces[id(owner)]
+            module.wild = Opaque("globals() by an unknown name", frame.place(line))
         elif isinstance(owner, dict | list):
-            self._python(owner.__setitem__, key, value, frame, line)
+            self.containers.changes(owner, self.open_guards, self.steps)
+            if isinstance(key, Opaque | Either):
+                reason, own = "an item by an unknown index", is_own(key)
+                self.forget(owner, reason, frame, line, own=own)
+            else:
+                self._python(owner.__setitem__, key, value, frame, line)
 
     def function_facts(self, function: Function) -> f.FunctionFacts | f.Unparsed:
         """The body of a function of the tree."""

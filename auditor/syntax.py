@@ -21,8 +21,10 @@ from auditor.facts import (
     BinOp,
     BoolOp,
     Call,
+    Case,
     Class,
     Compare,
+    Comprehension,
     Const,
     Delete,
     Do,
@@ -30,6 +32,7 @@ from auditor.facts import (
     FString,
     Func,
     FunctionFacts,
+    Generator,
     Global,
     Handler,
     If,
@@ -46,10 +49,12 @@ from auditor.facts import (
     Raise,
     Return,
     Sequence,
+    Slice,
     Stmt,
     Subscript,
     Switch,
     Try,
+    Unary,
     Unknown,
     Unparsed,
     Uses,
@@ -68,7 +73,12 @@ _COMPARE: dict[type[ast.cmpop], str] = {
 }  # fmt: skip
 _BINARY: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Mod: "%", ast.FloorDiv: "//", ast.BitOr: "|",
-    ast.BitAnd: "&", ast.BitXor: "^",
+    ast.BitAnd: "&", ast.BitXor: "^", ast.Pow: "**", ast.Div: "/", ast.LShift: "<<",
+    ast.RShift: ">>",
+}  # fmt: skip
+_UNARY: dict[type[ast.unaryop], str] = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}
+_COMPREHENSIONS: dict[type[ast.expr], str] = {
+    ast.ListComp: "list", ast.SetComp: "set", ast.GeneratorExp: "generator",
 }  # fmt: skip
 _DISPLAYS: dict[type[ast.expr], str] = {ast.Tuple: "tuple", ast.List: "list", ast.Set: "set"}
 _BUILTINS = frozenset(dir(builtins))
@@ -167,6 +177,8 @@ def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, source: bytes) -> Fu
         kwarg=arguments.kwarg.arg if arguments.kwarg else None,
         generator=isinstance(node, ast.AsyncFunctionDef) or _yields(node),
         body=builder.block(node.body),
+        kwonly=len(arguments.kwonlyargs),
+        posonly=len(arguments.posonlyargs),
     )
 
 
@@ -260,8 +272,25 @@ class _Builder:
             node.end_lineno or node.lineno,
             tuple(self.expr(decorator) for decorator in node.decorator_list),
             self._uses(read),
+            self._late_defaults(arguments),
         )
         self._bind([node.name])
+
+    def _late_defaults(self, arguments: ast.arguments) -> tuple[tuple[str, Expr], ...]:
+        """Default values other than constants and what a foreign module has."""
+        positional = [*arguments.posonlyargs, *arguments.args]
+        late = positional[len(positional) - len(arguments.defaults) :]
+        pairs = [*zip(late, arguments.defaults, strict=True)]
+        pairs += [
+            (argument, default)
+            for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+            if default is not None
+        ]
+        return tuple(
+            (argument.arg, self.expr(default))
+            for argument, default in pairs
+            if not isinstance(default, ast.Constant | ast.Attribute | ast.UnaryOp)
+        )
 
     _asyncfunctiondef = _functiondef
 
@@ -344,6 +373,8 @@ class _Builder:
             self._branch(node.finalbody),
             node.lineno,
         )
+        # A handler unbinds its name.
+        self._sure -= {handler.name for handler in node.handlers if handler.name}
 
     _trystar = _try
 
@@ -379,22 +410,44 @@ class _Builder:
         yield Loop(None, self.expr(node.test), text, body, orelse, node.lineno)
 
     def _match(self, node: ast.Match) -> Iterator[Stmt]:
+        subject = self.expr(node.subject)
+        text = f"match {self._text(node.subject)}"
+        cases = tuple(self._case(case) for case in node.cases)
+        bodies = tuple(self._branch(case.body) for case in node.cases)
+        yield Switch(subject, text, cases, bodies, node.lineno)
+
+    def _case(self, case: ast.match_case) -> Case:
         names = tuple(
             name
-            for case in node.cases
             for part in ast.walk(case.pattern)
-            if (name := getattr(part, "name", None)) is not None
+            if (name := getattr(part, "name", None) or getattr(part, "rest", None)) is not None
         )
-        if names:
-            yield Bind(names, node.lineno)
-        bodies = tuple(self._branch(case.body) for case in node.cases)
-        yield Switch(f"match {self._text(node.subject)}", bodies, node.lineno)
+        self._sure -= set(names)
+        always = isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None
+        guard = self.expr(case.guard) if case.guard is not None else None
+        return Case(self._pattern_values(case.pattern), always, names, guard)
+
+    def _pattern_values(self, pattern: ast.pattern) -> tuple[Expr, ...] | None:
+        match pattern:
+            case ast.MatchValue(value=value):
+                return (self.expr(value),)
+            case ast.MatchSingleton(value=value):
+                return (Const(value),)
+            case ast.MatchOr(patterns=patterns):
+                parts = [self._pattern_values(one) for one in patterns]
+                known = [part for part in parts if part is not None]
+                return (
+                    tuple(v for part in known for v in part) if len(known) == len(parts) else None
+                )
+            case _:
+                return None
 
     def _raise(self, node: ast.Raise) -> Iterator[Stmt]:
         yield Raise(self.expr(node.exc) if node.exc is not None else None, node.lineno)
 
     def _assert(self, node: ast.Assert) -> Iterator[Stmt]:
-        yield Assert(self.expr(node.test), self._text(node.test), node.lineno)
+        message = self.expr(node.msg) if node.msg is not None else None
+        yield Assert(self.expr(node.test), self._text(node.test), node.lineno, message)
 
     def _return(self, node: ast.Return) -> Iterator[Stmt]:
         yield Return(self.expr(node.value) if node.value is not None else None, node.lineno)
@@ -408,10 +461,11 @@ class _Builder:
     def _continue(self, node: ast.Continue) -> Iterator[Stmt]:
         yield Jump("continue", node.lineno)
 
-    def _global(self, node: ast.Global | ast.Nonlocal) -> Iterator[Stmt]:
+    def _global(self, node: ast.Global) -> Iterator[Stmt]:
         yield Global(tuple(node.names), node.lineno)
 
-    _nonlocal = _global
+    def _nonlocal(self, node: ast.Nonlocal) -> Iterator[Stmt]:
+        yield Global(tuple(node.names), node.lineno, nonlocal_=True)
 
     def _typealias(self, node: ast.stmt) -> Iterator[Stmt]:
         # ``type X = …`` (PEP 695) evaluates its value lazily: it only binds.
@@ -447,7 +501,8 @@ class _Builder:
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
                 return BinOp(_BINARY[type(op)], self.expr(left), self.expr(right))
             case ast.Tuple(elts=elts) | ast.List(elts=elts) | ast.Set(elts=elts):
-                if any(isinstance(item, ast.Starred) for item in elts):
+                starred = any(isinstance(item, ast.Starred) for item in elts)
+                if starred and not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
                     return self._unknown(node)
                 return Sequence(_DISPLAYS[type(node)], tuple(map(self.expr, elts)))
             case ast.Dict(keys=keys, values=values):
@@ -455,8 +510,21 @@ class _Builder:
                     tuple(self.expr(key) if key is not None else None for key in keys),
                     tuple(map(self.expr, values)),
                 )
-            case ast.Subscript(value=value, slice=index) if not isinstance(index, ast.Slice):
+            case ast.Starred(value=value):
+                return Unary("*", self.expr(value))
+            case ast.UnaryOp(op=op, operand=operand) if type(op) in _UNARY:
+                return Unary(_UNARY[type(op)], self.expr(operand))
+            case ast.Subscript(value=value, slice=index):
                 return Subscript(self.expr(value), self.expr(index))
+            case ast.Slice(lower=lower, upper=upper, step=step):
+                parts = [
+                    self.expr(part) if part is not None else None for part in (lower, upper, step)
+                ]
+                return Slice(*parts)
+            case ast.ListComp(elt=elt) | ast.SetComp(elt=elt) | ast.GeneratorExp(elt=elt):
+                return self._comprehension(node, _COMPREHENSIONS[type(node)], elt, None)
+            case ast.DictComp(key=key, value=value):
+                return self._comprehension(node, "dict", key, value)
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 return IfExp(self.expr(test), self.expr(body), self.expr(orelse))
             case ast.JoinedStr(values=values):
@@ -467,6 +535,22 @@ class _Builder:
                 return Walrus(name, self.expr(value))
             case _:
                 return self._unknown(node)
+
+    def _comprehension(
+        self,
+        node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp,
+        kind: str,
+        element: ast.expr,
+        value: ast.expr | None,
+    ) -> Expr:
+        if any(one.is_async for one in node.generators):
+            return self._unknown(node)
+        generators = tuple(
+            Generator(self.expr(one.target), self.expr(one.iter), tuple(map(self.expr, one.ifs)))
+            for one in node.generators
+        )
+        made = self.expr(value) if value is not None else None
+        return Comprehension(kind, self.expr(element), made, generators, self._text(node))
 
     def _call(self, node: ast.Call) -> Expr:
         return Call(
@@ -543,7 +627,7 @@ def _is_simple(arguments: ast.arguments) -> bool:
 def _is_plain(fact: Func | Assign | Bind) -> bool:
     """Whether running ``fact`` in a class body can only bind names."""
     if isinstance(fact, Func):
-        return not fact.uses
+        return not fact.uses and all(isinstance(node, Name) for _, node in fact.defaults)
     if isinstance(fact, Assign):
         return isinstance(fact.value, Const) and all(isinstance(t, Name) for t in fact.targets)
     return True
@@ -572,7 +656,9 @@ def _bound(facts: Iterable[Stmt]) -> set[str]:
                     names |= _bound(handler.body) | ({handler.name} if handler.name else set())
             case With(body=body, names=bound):
                 names |= _bound(body) | set(bound)
-            case Switch(bodies=bodies):
+            case Switch(cases=cases, bodies=bodies):
+                for case in cases:
+                    names |= set(case.binds)
                 for inner in bodies:
                     names |= _bound(inner)
             case _:

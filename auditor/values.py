@@ -12,7 +12,7 @@ import builtins
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import msgspec
 
@@ -39,22 +39,33 @@ class Undecided(msgspec.Struct, frozen=True):
     """A condition that could not be evaluated: why, where, and its source text.
 
     ``key`` names the condition itself, wherever it is asked (``installed:triton``); a leading
-    ``!`` means its opposite. Empty where the condition has no name of its own.
+    ``!`` means its opposite. Empty where the condition has no name of its own. ``own`` says that
+    it asks about objects of the tree itself, and not about where the process runs.
     """
 
     reason: str
     where: Place | None = None
     text: str = ""
     key: str = ""
+    own: bool = False
 
     def __bool__(self) -> NoReturn:
         raise TypeError(f"undecided condition used as a bool: {self.reason}")
 
 
+@dataclass(frozen=True, slots=True)
+class Unbound:
+    """What a name is on a branch that does not bind it."""
+
+
+UNBOUND = Unbound()
+
+
 class Opaque(msgspec.Struct, frozen=True, eq=False):
     """An object that exists, and that nobody looked into; ``key`` as for :class:`Undecided`.
 
-    ``truth`` is its truth where that alone is known (``unknown or True``).
+    ``truth`` is its truth where that alone is known (``unknown or True``). ``own`` as for
+    :class:`Undecided`. ``usual`` is the value in a process that sets no environment variable.
     """
 
     reason: str
@@ -62,6 +73,12 @@ class Opaque(msgspec.Struct, frozen=True, eq=False):
     text: str = ""
     key: str = ""
     truth: bool | None = None
+    own: bool = False
+    usual: Any = UNBOUND
+
+    def why(self) -> Undecided:
+        """The condition that is open where this is asked for its truth."""
+        return Undecided(self.reason, self.where, self.text, self.key, self.own)
 
 
 class Foreign(msgspec.Struct, frozen=True):
@@ -110,20 +127,13 @@ class Release:
     below: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Unbound:
-    """What a name is on a branch that does not bind it."""
-
-
-UNBOUND = Unbound()
-
-
 class Guard(msgspec.Struct, frozen=True):
     """One condition on the way to a statement: its place, text, and how it came out.
 
     ``outcome`` is None where the condition is undecided and the branch is one of two followed;
     ``negated`` then says which. ``usual`` is whether this is the branch of a process in whose
-    environment no variable is set; None where the condition does not come down to that.
+    environment no variable is set; None where the condition does not come down to that. ``own``
+    as for :class:`Undecided`.
     """
 
     where: Place
@@ -132,6 +142,7 @@ class Guard(msgspec.Struct, frozen=True):
     negated: bool = False
     usual: bool | None = None
     key: str = ""
+    own: bool = False
 
     @property
     def identity(self) -> str:
@@ -208,7 +219,10 @@ class ClassValue:
     """A class of the tree.
 
     ``bases`` are values: other classes, :class:`Foreign`, or what could not be resolved.
-    ``extra`` are attributes set from outside the body (``Class.attr = …``, ``setattr``).
+    ``extra`` are attributes set from outside the body (``Class.attr = …``, ``setattr``); ``wild``
+    says why it may have more than are known, and ``under`` are the branches of open conditions in
+    which alone it exists. ``hooked`` says that making a subclass runs ``__init_subclass__``, and
+    ``followed`` that all its decorators were.
     """
 
     module: ModuleValue
@@ -219,6 +233,11 @@ class ClassValue:
     namespace: dict[str, Value] | None = None
     extra: dict[str, tuple[Value, Place]] = field(default_factory=dict)
     mro: Any = None
+    wild: Opaque | None = None
+    under: tuple[Guard, ...] = ()
+    metaclass: Any = None
+    hooked: bool = False
+    followed: bool = False
     unfinished: Callable[[], object] | None = None
 
     def finish(self) -> None:
@@ -236,23 +255,27 @@ class ClassValue:
 class Function(msgspec.Struct, frozen=True, eq=False):
     """A function of the tree.
 
-    ``scope`` holds the names of an enclosing call; ``bound`` is the class of a class method.
+    ``scopes`` hold the names of enclosing calls, innermost first; ``bound`` is the class of a
+    class method. ``prefix`` stands before the name in the qualified name. ``defaults`` are the
+    values of defaults that were evaluated by ``def``.
     """
 
     module: ModuleValue
     facts: Func
     decorators: tuple[Value, ...]
-    scope: dict[str, Value] | None = None
+    scopes: tuple[dict[str, Value], ...] = ()
     bound: tuple[Value, ...] = ()
+    prefix: str = ""
+    defaults: tuple[tuple[str, Value], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Closure:
-    """A lambda."""
+    """A lambda; ``scopes`` as for :class:`Function`."""
 
     module: ModuleValue
     facts: Lambda
-    scope: dict[str, Value] | None
+    scopes: tuple[dict[str, Value], ...] = ()
 
 
 class Method(msgspec.Struct, frozen=True, eq=False):
@@ -285,10 +308,27 @@ class Suppress:
     types: tuple[Value, ...]
 
 
+class Context(msgspec.Struct, frozen=True, eq=False):
+    """A call of a generator function of the tree under ``contextlib.contextmanager``."""
+
+    function: Function
+    args: tuple[Value, ...]
+    keywords: tuple[tuple[str, Value], ...]
+
+
+class Read(NamedTuple):
+    """A name that was read in a namespace, and its value then."""
+
+    names: dict[str, Value]
+    name: str
+    value: Value
+
+
 class Pending(msgspec.Struct, eq=False):
     """A call of a function of the tree, run only when its result is asked for.
 
-    ``step`` is the statement of the run that calls.
+    ``step`` is the statement of the run that calls, and ``reads`` are the names that its result
+    rests on.
     """
 
     function: Function
@@ -297,6 +337,7 @@ class Pending(msgspec.Struct, eq=False):
     where: Place
     text: str
     step: int = 0
+    reads: tuple[Read, ...] = ()
     result: Value = UNBOUND
 
 
@@ -325,6 +366,7 @@ class Error:
         guards: for each place of the chain, the conditions above it.
         fact: the platform fact that decided it (``triton is not installed on cpu: …``), or "".
         searching: for a ModuleNotFoundError, the module that was searched for.
+        cls: the exception class, where it is one of the tree.
     """
 
     type: str
@@ -334,6 +376,7 @@ class Error:
     fact: str = ""
     searching: str = ""
     guards: tuple[tuple[Guard, ...], ...] = ()
+    cls: ClassValue | None = None
 
     def seen_from(self, place: Place, guards: tuple[Guard, ...] = ()) -> Error:
         """The same exception one import further out, at ``place`` under ``guards``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from trees import bases, dispatch, members, reexports
+from trees import bases, calls, dispatch, members, reexports
 from trees.minivllm import (
     PLATFORMS,
     Answer,
@@ -21,6 +21,7 @@ CASES: tuple[Case, ...] = (
     *reexports.CASES,
     *members.CASES,
     *bases.CASES,
+    *calls.CASES,
 )
 SIDES = sides(CASES)
 

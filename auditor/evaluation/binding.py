@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
+
+from msgspec import structs
 
 from auditor import facts as f
 from auditor.classes import (
@@ -14,8 +16,11 @@ from auditor.classes import (
     own_attribute,
     own_value,
 )
+from auditor.evaluation.containers import as_one, beyond
+from auditor.evaluation.creation import is_hooked, metaclass_of, run_hooks
 from auditor.evaluation.expressions import Expressions
-from auditor.evaluation.frame import Frame, doubtful, is_plain, join
+from auditor.evaluation.frame import Frame, doubtful, is_own, is_plain, join, opposite
+from auditor.evaluation.machine import MAX_OWN_FORKS_ASKED
 from auditor.evaluation.names import no_attribute
 from auditor.evaluation.standins import base_error
 from auditor.evaluation.truth import IN_PLACE
@@ -23,6 +28,7 @@ from auditor.values import (
     UNBOUND,
     Builtin,
     ClassValue,
+    Closure,
     Deferred,
     Doubt,
     Either,
@@ -47,7 +53,12 @@ class Binding(Expressions):
     def bind(self, frame: Frame, name: str, value: Value, stmt: f.Stmt, line: int) -> None:
         """Bind a name, and remember which statement under which conditions did it."""
         if name in frame.shared:
-            frame.module.names[name] = value
+            names = frame.shared[name]
+            module = self.namespaces.get(id(names))
+            if module is not None:
+                self._set_in_module(module, name, value, frame, frame.place(line))
+            else:
+                names[name] = value
             return
         frame.names[name] = value
         if not frame.is_call and frame.names is frame.module.names:
@@ -56,79 +67,116 @@ class Binding(Expressions):
     def _func(self, frame: Frame, stmt: f.Func) -> None:
         for dotted in stmt.uses:
             self.use(frame, dotted, stmt.start)
-        scope = frame.names if frame.is_call else None
-        self.bind(
-            frame, stmt.name, Function(frame.module, stmt, stmt.decorators, scope), stmt, stmt.line
-        )
+        defaults: tuple[tuple[str, Value], ...] = ()
+        if stmt.defaults:
+            defaults = tuple(
+                (name, self.evaluate(node, frame, stmt.line)) for name, node in stmt.defaults
+            )
+        # A class body is no scope of the functions in it.
+        scopes = frame.scopes if frame.is_call else frame.scopes[1:]
+        function = Function(frame.module, stmt, stmt.decorators, scopes, (), frame.prefix, defaults)
+        self.bind(frame, stmt.name, self._decorated_function(function, frame), stmt, stmt.line)
+
+    def _decorated_function(self, function: Function, frame: Frame) -> Value:
+        """The function after decorators of the tree that do more than give another function.
+
+        Other decorators are run when something calls the function.
+        """
+        nodes = function.decorators
+        if not nodes or not any(self._is_of_tree(node, frame) for node in nodes):
+            return function
+        line = function.facts.start
+        decorators = [self.evaluate(node, frame, line) for node in function.decorators]
+        followed = [self.force(d, frame) for d in decorators]
+        if not any(isinstance(d, Function) and not self.summary(d).harmless for d in followed):
+            return function
+        value: Value = function
+        for index in range(len(followed) - 1, -1, -1):
+            bare = structs.replace(function, decorators=function.decorators[index + 1 :])
+            before = bare if value is function else value
+            made = self._decorated_by(followed[index], before, frame, line)
+            value = value if made is before else made
+        return value
+
+    @staticmethod
+    def _is_of_tree(node: f.Expr, frame: Frame) -> bool:
+        """Whether a decorator is a function of the tree, by its first name."""
+        while isinstance(node, f.Call | f.Attr):
+            node = node.func if isinstance(node, f.Call) else node.value
+        if not isinstance(node, f.Name):
+            return False
+        scopes = (*frame.scopes, frame.module.names)
+        value = next((scope[node.id] for scope in scopes if node.id in scope), None)
+        return isinstance(value, Function | ClassValue | Closure | Pending)
 
     def _class(self, frame: Frame, stmt: f.Class) -> None:
         line = stmt.start
         decorators = tuple(self.evaluate(node, frame, line) for node in stmt.decorators)
-        bases = tuple(self.evaluate(node, frame, stmt.line) for node in stmt.bases)
-        for _, node in stmt.keywords:
-            self.evaluate(node, frame, stmt.line)
-        cls = ClassValue(frame.module, stmt.name, stmt, bases, decorators)
+        listed = self.items(stmt.bases, frame, stmt.line)
+        bases = (listed,) if isinstance(listed, Opaque) else tuple(listed)
+        keywords = tuple(
+            (name, self.evaluate(node, frame, stmt.line)) for name, node in stmt.keywords
+        )
+        qualname = f"{frame.prefix}{stmt.name}"
+        cls = ClassValue(frame.module, qualname, stmt, bases, decorators)
+        cls.under = self.open_guards
+        cls.metaclass, cls.hooked = metaclass_of(cls, keywords), is_hooked(cls)
         refused = base_error(stmt.name, bases)
         # The metaclass is found before the body runs, and called after.
         if refused.startswith("metaclass conflict"):
             raise PythonError(builtin_error("TypeError", refused, frame.place(stmt.line)))
         if not stmt.plain:
             cls.namespace = {}
-            scopes = (cls.namespace, *(frame.scopes if frame.is_call else ()))
+            scopes = (cls.namespace, *(frame.scopes if frame.is_call else frame.scopes[1:]))
             inner = Frame(frame.module, cls.namespace, scopes, frame.guards, depth=frame.depth)
-            inner.doubts = frame.doubts
+            inner.doubts, inner.prefix = frame.doubts, f"{qualname}."
+            inner.trying = frame.trying
             self.block(inner, stmt.body)
+            cls.wild = inner.wild
         if refused:
             raise PythonError(builtin_error("TypeError", refused, frame.place(stmt.line)))
         self._doubt_bases(cls, frame, stmt.line)
         if len(bases) > 1 and not any(isinstance(base, Deferred) for base in bases):
             self._check_order(cls, frame, stmt.line)
+        if cls.hooked or isinstance(cls.metaclass, ClassValue):
+            run_hooks(self, cls, keywords, frame, stmt.line)
         self.bind(frame, stmt.name, self._decorated_class(cls, frame), stmt, stmt.line)
 
-    def _decorated_class(self, cls: ClassValue, frame: Frame) -> ClassValue:
-        """The class after its decorators: those of the tree are run for what they set on it.
+    def _decorated_class(self, cls: ClassValue, frame: Frame) -> Value:
+        """The class after its decorators: those of the tree are run for what they do.
 
-        One that can only change the class is run when the class is first looked into; one that
-        may put another class in its place, at once. A decorator succeeds, as every call does: one
-        that could not be followed keeps the class.
+        One that can only change the class is run when the class is first looked into; any other,
+        at once. One from outside the tree, or that could not be followed, keeps the class.
         """
-        followed = [d for d in cls.decorators if isinstance(d, Function | Pending)]
+        followed = [d for d in cls.decorators if isinstance(d, Function | Pending | Closure)]
         if not followed:
             return cls
-        if not any(self._makes_classes(decorator) for decorator in followed):
+        if all(self.only_changes(decorator) for decorator in followed):
             cls.unfinished = partial(self._run_decorators, cls, Frame(frame.module, {}))
             return cls
         return self._run_decorators(cls, frame)
 
-    def _makes_classes(self, decorator: Function | Pending) -> bool:
-        """Whether a decorator, or a function that it makes, defines a class."""
-        function = decorator.function if isinstance(decorator, Pending) else decorator
-        key = (function.module.path, function.facts.line)
-        if key not in self.class_makers:
-            facts = self.function_facts(function)
-            body = facts.body if isinstance(facts, f.FunctionFacts) else ()
-            inner = list(_definitions(body))
-            self.class_makers[key] = any(isinstance(stmt, f.Class) for stmt in inner) or any(
-                self._makes_classes(Function(function.module, stmt, ()))
-                for stmt in inner
-                if isinstance(stmt, f.Func)
-            )
-        return self.class_makers[key]
-
-    def _run_decorators(self, cls: ClassValue, frame: Frame) -> ClassValue:
-        place, mark = frame.place(cls.facts.start), frame.doubts.mark()
+    def _run_decorators(self, cls: ClassValue, frame: Frame) -> Value:
+        value: Value = cls
         for decorator in reversed(cls.decorators):
-            try:
-                function = self.force(decorator, frame)
-                if isinstance(function, Function):
-                    made = self.invoke(function, (cls,), (), frame, place, "")
-                    made = self.force(made, frame)
-                    cls = made if isinstance(made, ClassValue) else cls
-            except PythonError:
-                # The call counts as done; what it would have set is not known to be there.
-                continue
-        frame.doubts.drop(frame.doubts.since(mark))
-        return cls
+            value = self._decorated_by(decorator, value, frame, cls.facts.start)
+        known = [self.force(decorator, frame) for decorator in cls.decorators]
+        all_followed = all(isinstance(one, Function | Closure) for one in known)
+        cls.followed = all_followed and isinstance(value, ClassValue)
+        return value
+
+    def _decorated_by(self, decorator: Value, value: Value, frame: Frame, line: int) -> Value:
+        """What a decorator makes of a class or function, as far as it is followed."""
+        function = self.force(decorator, frame)
+        place = frame.place(line)
+        if isinstance(function, Function):
+            made = self.invoke(function, (value,), (), frame, place, "", forks=MAX_OWN_FORKS_ASKED)
+            made = self.force(made, frame)
+            return value if isinstance(made, Opaque | Foreign) else made
+        if isinstance(function, Closure) and len(function.facts.params) == 1:
+            made = self.apply(function, (value,), frame)
+            return value if isinstance(made, Opaque | Foreign) else made
+        return value
 
     def _doubt_bases(self, cls: ClassValue, frame: Frame, line: int) -> None:
         """A base that may be no class may be refused."""
@@ -192,7 +240,7 @@ class Binding(Expressions):
                 raise PythonError(builtin_error("ValueError", message, frame.place(line)))
             parts: Iterable[Value] = value
         else:
-            parts = [Opaque("unpacked", frame.place(line))] * len(items)
+            parts = [Opaque("unpacked", frame.place(line), own=is_own(value))] * len(items)
         for item, part in zip(items, parts, strict=False):
             self.store(frame, item, part, stmt, line)
 
@@ -221,7 +269,7 @@ class Binding(Expressions):
     def _set_in_module(
         self, module: ModuleValue, name: str, value: Value, frame: Frame, place: Place
     ) -> None:
-        value = self._maybe(frame, value, module.names.get(name, UNBOUND))
+        value = self._maybe(module.under, value, module.names.get(name, UNBOUND))
         if value is UNBOUND:
             module.names.pop(name, None)
         else:
@@ -231,17 +279,19 @@ class Binding(Expressions):
     def _set_in_class(
         self, cls: ClassValue, name: str, value: Value, frame: Frame, place: Place
     ) -> None:
-        cls.extra[name] = (self._maybe(frame, value, own_value(cls, name)), place)
+        self.makers.clear()
+        cls.extra[name] = (self._maybe(cls.under, value, own_value(cls, name)), place)
 
-    @staticmethod
-    def _maybe(frame: Frame, value: Value, before: Value) -> Value:
-        """What an attribute of a shared object is after a store on a branch that may not run."""
-        open_guards = [guard for guard in frame.guards if guard.outcome is None]
+    def _maybe(self, under: tuple[Guard, ...], value: Value, before: Value) -> Value:
+        """What an attribute of a shared object is after a store on a branch that may not run.
+
+        ``under`` are the open conditions under which the object exists at all.
+        """
+        open_guards = beyond(self.open_guards, under)
         if not open_guards:
             return value
-        guard = open_guards[-1]
-        other = Guard(guard.where, guard.text, None, negated=not guard.negated)
-        return join(((guard, value), (other, before)))
+        guard = as_one(open_guards)
+        return join(((guard, value), (opposite(guard), before)))
 
     def _aug_assign(self, frame: Frame, stmt: f.AugAssign) -> None:
         """``target op= value``; on a list it changes the list, which other names may share."""
@@ -260,23 +310,26 @@ class Binding(Expressions):
                 case f.Name(id=name):
                     self._delete_name(name, frame, stmt)
                 case f.Attr(value=node, attr=attr):
-                    self._delete_attribute(self.evaluate(node, frame, stmt.line), attr, frame, stmt)
+                    owner = self.evaluate(node, frame, stmt.line)
+                    self.delete_attribute(owner, attr, frame, stmt.line)
                 case f.Subscript(value=node, index=index):
                     owner = self.force(self.evaluate(node, frame, stmt.line), frame)
                     key = self.force(self.evaluate(index, frame, stmt.line), frame)
                     if isinstance(owner, dict) and is_plain(key):
+                        self.containers.changes(owner, self.open_guards, self.steps)
                         self._python(dict.__delitem__, owner, key, frame, stmt.line)
 
     def _delete_name(self, name: str, frame: Frame, stmt: f.Delete) -> None:
         """``del name``, which looks in the scope that runs and in no other."""
         self.name(frame, name, stmt.line)
-        names = frame.module.names if name in frame.shared else frame.names
+        names = frame.shared.get(name, frame.names)
         if names.pop(name, UNBOUND) is UNBOUND and frame.module.wild is None:
             message = f"name {name!r} is not defined"
             raise PythonError(builtin_error("NameError", message, frame.place(stmt.line)))
 
-    def _delete_attribute(self, owner: Value, attr: str, frame: Frame, stmt: f.Delete) -> None:
-        place = frame.place(stmt.line)
+    def delete_attribute(self, owner: Value, attr: str, frame: Frame, line: int) -> None:
+        """``del owner.attr``."""
+        owner, place = self.force(owner, frame), frame.place(line)
         if isinstance(owner, ModuleValue):
             if attr not in owner.names and owner.wild is None:
                 message = f"'module' object has no attribute {attr!r}"
@@ -291,20 +344,10 @@ class Binding(Expressions):
                     frame.doubt(Doubt(error, why))
             self._set_in_class(owner, attr, UNBOUND, frame, place)
         elif is_plain(owner):
-            self._python(delattr, owner, attr, frame, stmt.line)  # for its exception alone
+            self._python(delattr, owner, attr, frame, line)  # for its exception alone
 
 
 def _unknown_names(target: f.Expr) -> tuple[str, ...]:
     return (
         tuple(use for use in target.uses if "." not in use) if isinstance(target, f.Unknown) else ()
     )
-
-
-def _definitions(body: Iterable[f.Stmt]) -> Iterator[f.Stmt]:
-    """The classes and functions that a body defines, at any depth of its branches."""
-    for stmt in body:
-        if isinstance(stmt, f.Class | f.Func):
-            yield stmt
-        else:
-            for block in ("body", "orelse", "final"):
-                yield from _definitions(getattr(stmt, block, ()))

@@ -11,8 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
+from msgspec import structs
+
 from auditor import facts as f
-from auditor.evaluation.binding import Binding
+from auditor.evaluation.comprehensions import Comprehensions
 from auditor.evaluation.frame import (
     SIGNALS,
     Ends,
@@ -21,8 +23,10 @@ from auditor.evaluation.frame import (
     Returning,
     Snapshot,
     Stop,
+    UnfollowedError,
     doubtful,
     guard_pair,
+    is_own,
     joined,
     opposite,
     replace_names,
@@ -41,17 +45,21 @@ from auditor.values import (
 
 _MAX_ITERATIONS = 4096
 
+_SINGLETONS = (bool, type(None))
+
 #: Rounds followed after one that may have been the last.
 _MAX_OPEN_ROUNDS = 32
 
 
-class Branches(Binding):
+class Branches(Comprehensions):
     """Runs branches, one or both.
 
     ``outcomes`` are the conditions of modules that were decided, by their place.
     """
 
     outcomes: dict[Place, bool]
+    #: How many more open conditions about objects of the tree the call that runs may ask.
+    own_forks: int = 0
 
     def condition(self, test: f.Expr, text: str, frame: Frame, line: int) -> bool | Undecided:
         """The truth of a condition, with its own text and place when it stays open."""
@@ -59,7 +67,7 @@ class Branches(Binding):
             return bool(self.platform.assumed[text])
         truth = self.truth(self.evaluate(test, frame, line), frame)
         if isinstance(truth, Undecided):
-            truth = Undecided(truth.reason, frame.place(line), text, truth.key)
+            truth = structs.replace(truth, where=frame.place(line), text=text)
             self.open_condition(truth, frame)
         return truth
 
@@ -68,7 +76,7 @@ class Branches(Binding):
         place = frame.place(stmt.line)
         if isinstance(truth, Undecided):
             usual = self.usual_truth(stmt.test, frame, stmt.line)
-            then, orelse = guard_pair(place, stmt.text, usual, truth.key)
+            then, orelse = guard_pair(place, stmt.text, usual, truth.key, truth.own)
             self.fork(
                 frame,
                 truth,
@@ -113,11 +121,16 @@ class Branches(Binding):
         Raises:
             PythonError, Returning, Jumping: when no branch runs through.
         """
-        before, guards, start = Snapshot(frame.names), frame.guards, frame.doubts.mark()
+        if why.own and frame.is_call:
+            self.own_forks -= 1
+            if self.own_forks < 0:
+                raise UnfollowedError
+        before = Snapshot(frame.names, self.containers)
+        guards, start, left = frame.guards, frame.doubts.mark(), _left(frame)
         ends = Ends()
         stops: list[Stop] = []
         for guard, run in branches:
-            before.restore(frame.names)
+            before.restore(frame.names, (*self.open_guards, guard))
             frame.guards = (*guards, guard)
             mark = frame.doubts.mark()
             try:
@@ -134,9 +147,21 @@ class Branches(Binding):
             before.adopt(frame.names, joined(ends))
         try:
             self._settle(frame, why, before, stops, goes_on=bool(ends))
+            self._rest(frame, why, ends, left)
         finally:
             if not frame.trying:
                 self.pass_over_unusual(frame, start)
+
+    def _rest(self, frame: Frame, why: Undecided, ends: Ends, left: int) -> None:
+        """Where a branch has left the call or the round, the rest of it runs by that condition."""
+        if _left(frame) == left or not (frame.is_call or frame.jumps):
+            return
+        guard = Guard(why.where or frame.place(0), f"{why.text}: goes on", None, own=why.own)
+        if len(ends) == 1:
+            guard = ends[0][0]
+            self.known = {**self.known, guard.identity: not guard.negated}
+            frame.unusual = frame.unusual or guard.usual is False
+        self.open_guards = (*self.open_guards, guard)
 
     def pass_over_unusual(self, frame: Frame, mark: int) -> None:
         """What goes wrong only with a variable set is no doubt about a bare process.
@@ -197,12 +222,14 @@ class Branches(Binding):
                 and len(values) <= _MAX_ITERATIONS
             ):
                 return self._for_each(frame, stmt, list(values))
-            why = Undecided("what is iterated over is not known", frame.place(stmt.line), stmt.text)
+            reason, own = "what is iterated over is not known", is_own(values)
+            why = Undecided(reason, frame.place(stmt.line), stmt.text, "", own)
         else:
             truth = self.truth(self.evaluate(stmt.iter, frame, stmt.line), frame)
             if truth is False:
                 return self.block(frame, stmt.orelse)
-            why = Undecided("loops are not followed", frame.place(stmt.line), stmt.text)
+            own = isinstance(truth, Undecided) and truth.own
+            why = Undecided("loops are not followed", frame.place(stmt.line), stmt.text, "", own)
         return self._maybe_loop(frame, stmt, why)
 
     def _for_each(self, frame: Frame, stmt: f.Loop, values: list[Value]) -> None:
@@ -229,7 +256,8 @@ class Branches(Binding):
         """Run the body once: namespaces with which the loop goes on, and those after a break."""
         kind = "continue"
         try:
-            self.block(frame, stmt.body)
+            with self.passage():
+                self.block(frame, stmt.body)
         except Jumping as signal:
             kind = signal.kind
         except (PythonError, Returning) as signal:
@@ -279,7 +307,9 @@ class Branches(Binding):
 
         def once() -> None:
             if stmt.target is not None:
-                self.store(frame, stmt.target, Opaque("an item", place), stmt, stmt.line)
+                self.store(
+                    frame, stmt.target, Opaque("an item", place, own=why.own), stmt, stmt.line
+                )
             on, over = self._round(frame, stmt)
             replace_names(frame.names, joined([*on, *over]))
 
@@ -289,8 +319,8 @@ class Branches(Binding):
                 frame,
                 why,
                 [
-                    (Guard(place, stmt.text, None), once),
-                    (Guard(place, stmt.text, None, negated=True), lambda: None),
+                    (Guard(place, stmt.text, None, own=why.own), once),
+                    (Guard(place, stmt.text, None, negated=True, own=why.own), lambda: None),
                 ],
             )
         finally:
@@ -298,18 +328,58 @@ class Branches(Binding):
         self.block(frame, stmt.orelse)
 
     def _switch(self, frame: Frame, stmt: f.Switch) -> None:
-        place = frame.place(stmt.line)
-        why = Undecided("match is not followed", place, stmt.text)
+        """``match``: the first case that surely matches, and those before that may."""
+        subject = self.force(self.evaluate(stmt.subject, frame, stmt.line), frame)
+        place, own = frame.place(stmt.line), is_own(subject)
+        branches: list[tuple[Guard, Callable[[], None]]] = []
+        for index, (case, body) in enumerate(zip(stmt.cases, stmt.bodies, strict=True)):
+            matches = self._matches(case, subject, frame, stmt)
+            if matches is False:
+                continue
+            run = partial(self._run_case, frame, stmt, case, subject, body)
+            if matches is True and not branches:
+                return run()
+            guard = Guard(place, f"{stmt.text}: case {index + 1}", None, own=own)
+            branches.append((guard, run))
+            if matches is True:
+                break
+        else:
+            none = Guard(place, f"{stmt.text}: no case", None, own=own)
+            branches.append((none, lambda: None))
+        if len(branches) == 1:
+            return branches[0][1]()
+        why = Undecided("which case matches is not known", place, stmt.text, "", own)
         self.open_condition(why, frame)
-        branches: list[tuple[Guard, Callable[[], None]]] = [
-            (
-                Guard(place, f"{stmt.text}: case {index + 1}", None),
-                partial(self.block, frame, body),
-            )
-            for index, body in enumerate(stmt.bodies)
-        ]
-        branches.append((Guard(place, f"{stmt.text}: no case", None), lambda: None))
-        self.fork(frame, why, branches)
+        return self.fork(frame, why, branches)
+
+    def _matches(
+        self, case: f.Case, subject: Value, frame: Frame, stmt: f.Switch
+    ) -> bool | Undecided:
+        why = Undecided("its pattern is not followed", frame.place(stmt.line), stmt.text)
+        if case.values is None and not case.always:
+            return why
+        answers: list[bool | Undecided] = [case.always]
+        for node in case.values or ():
+            op = "is" if isinstance(node, f.Const) and type(node.value) in _SINGLETONS else "=="
+            value = self.evaluate(node, frame, stmt.line)
+            answers.append(self.compare(op, subject, value, frame, stmt.line))
+        if any(answer is True for answer in answers):
+            return True if case.guard is None else why
+        return next((answer for answer in answers if isinstance(answer, Undecided)), False)
+
+    def _run_case(
+        self, frame: Frame, stmt: f.Switch, case: f.Case, subject: Value, body: tuple[f.Stmt, ...]
+    ) -> None:
+        place = frame.place(stmt.line)
+        for name in case.binds:
+            value = subject if case.always else Opaque("matched", place, own=is_own(subject))
+            self.bind(frame, name, value, stmt, stmt.line)
+        self.block(frame, body)
+
+
+def _left(frame: Frame) -> int:
+    """How many branches have left the call, or the round of a loop, so far."""
+    return len(frame.returns) + len(frame.jumps)
 
 
 def _with_other_messages(raised: Exception, signals: Sequence[Exception]) -> Exception:

@@ -7,10 +7,13 @@ namespace have their meaning here.
 from __future__ import annotations
 
 import builtins
+import collections.abc
 from collections.abc import Callable
 
 from auditor import facts as f
-from auditor.evaluation.frame import CONTAINERS, Frame, is_plain, join
+from auditor.classes import derives
+from auditor.evaluation.containers import MUTATING_METHODS
+from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, Frame, is_own, is_plain, join
 from auditor.evaluation.statements import Statements
 from auditor.values import (
     UNBOUND,
@@ -40,17 +43,13 @@ _PURE = frozenset(
 )
 
 #: Methods of constants and containers that only compute.
-_PURE_METHODS = frozenset(
+PURE_METHODS = frozenset(
     (
         "capitalize casefold count decode encode endswith find format get index isdigit items "
         "join keys lower lstrip partition removeprefix removesuffix replace rpartition rsplit "
         "rstrip split splitlines startswith strip title upper values difference intersection "
         "issubset issuperset union copy"
     ).split()
-)
-
-_MUTATING_METHODS = frozenset(
-    ("append extend insert remove add discard update setdefault pop clear sort reverse").split()
 )
 
 
@@ -90,13 +89,16 @@ class BuiltinCalls(Statements):
                 result = self._python(
                     lambda a, k: function(*a, **k), values, dict(keywords), frame, line
                 )
-                return list(result) if isinstance(result, zip | enumerate | reversed) else result
-        return Opaque(f"the result of {name}()", frame.place(line), text)
+                if isinstance(result, zip | enumerate | reversed):
+                    result = list(result)
+                return self.new(result)
+        own = any(map(is_own, args))
+        return Opaque(f"the result of {name}()", frame.place(line), text, own=own)
 
     def _truth_value(self, value: Value, frame: Frame, line: int, text: str) -> Value:
         truth = self.truth(value, frame)
         if isinstance(truth, Undecided):
-            return Opaque(truth.reason, truth.where or frame.place(line), truth.text or text)
+            return self._as_value(truth, frame, line, text)
         return truth
 
     def _any_all(self, name: str, values: list[Value], frame: Frame, line: int, text: str) -> Value:
@@ -107,9 +109,12 @@ class BuiltinCalls(Statements):
         unsettled = next((truth for truth in truths if isinstance(truth, Undecided)), None)
         if unsettled is None:
             return not settles
-        return Opaque(
-            unsettled.reason, unsettled.where or frame.place(line), unsettled.text or text
-        )
+        return self._as_value(unsettled, frame, line, text)
+
+    @staticmethod
+    def _as_value(why: Undecided, frame: Frame, line: int, text: str) -> Opaque:
+        where = why.where or frame.place(line)
+        return Opaque(why.reason, where, why.text or text, own=why.own)
 
     def _attribute_name(self, call: f.Call, frame: Frame, line: int) -> tuple[Value, Value] | None:
         if len(call.args) < 2 or call.starred:
@@ -168,7 +173,8 @@ class BuiltinCalls(Statements):
             raise
         doubts = frame.doubts.since(mark)
         if isinstance(value, Opaque) and not isinstance(owner, ModuleValue):
-            return Opaque(f"whether it has {name}", frame.place(line), call.text)
+            own = is_own(owner)
+            return Opaque(f"whether it has {name}", frame.place(line), call.text, own=own)
         if doubts:
             frame.doubts.drop(doubts)
             why_open = doubts[0].condition
@@ -179,25 +185,59 @@ class BuiltinCalls(Statements):
 
     def _setattr(self, call: f.Call, frame: Frame, line: int) -> Value:
         pair = self._attribute_name(call, frame, line)
-        if pair is not None and len(call.args) == 3:
+        if len(call.args) == 3 and not call.starred:
             value = self.evaluate(call.args[2], frame, line)
-            self.store_attribute(pair[0], pair[1], value, frame, line)
+            if pair is not None:
+                self.store_attribute(pair[0], pair[1], value, frame, line)
+                return None
+        self._any_attribute(call, frame, line)
         return None
+
+    def _any_attribute(self, call: f.Call, frame: Frame, line: int) -> None:
+        """An attribute by an unknown name is set or deleted."""
+        owner = self.evaluate(call.args[0], frame, line) if call.args else None
+        owner = self.force(owner, frame)
+        if isinstance(owner, ModuleValue | ClassValue):
+            owner.wild = Opaque("attributes by unknown names", frame.place(line), call.text)
 
     def _delattr(self, call: f.Call, frame: Frame, line: int) -> Value:
         pair = self._attribute_name(call, frame, line)
-        if pair is not None and isinstance(pair[0], ClassValue):
-            pair[0].extra[pair[1]] = (UNBOUND, frame.place(line))
+        if pair is not None:
+            self.delete_attribute(pair[0], pair[1], frame, line)
         return None
 
     def _globals(self, call: f.Call, frame: Frame, line: int) -> Value:
-        return (
-            frame.names if call.func == f.Name("locals") and frame.is_call else frame.module.names
-        )
+        return frame.module.names
+
+    def _locals(self, call: f.Call, frame: Frame, line: int) -> Value:
+        """``locals()``: of a call it is a copy, which nothing comes back from."""
+        return dict(frame.names) if frame.is_call else frame.names
+
+    def _exec(self, call: f.Call, frame: Frame, line: int) -> Value:
+        """``exec(…)`` may bind any name: where it stands, or in the namespace that it is given."""
+        values = [self.force(self.evaluate(node, frame, line), frame) for node in call.args]
+        why = Opaque("exec() may bind it", frame.place(line), call.text)
+        for owner in values[1:] or [frame.names]:
+            if id(owner) in self.namespaces:
+                self.namespaces[id(owner)].wild = why
+            elif isinstance(owner, dict) and owner is not frame.names:
+                self.containers.lose(owner, why)
+            elif not frame.is_call:
+                frame.wild = why
+        return None
+
+    def _issubclass(self, call: f.Call, frame: Frame, line: int) -> Value:
+        values = [self.force(self.evaluate(node, frame, line), frame) for node in call.args]
+        if len(values) == 2:
+            types = values[1] if isinstance(values[1], tuple) else (values[1],)
+            known = [derives(values[0], self.force(one, frame)) for one in types]
+            if True in known or all(answer is False for answer in known):
+                return True in known
+        return Opaque("issubclass", frame.place(line), call.text)
 
     def _vars(self, call: f.Call, frame: Frame, line: int) -> Value:
         if not call.args:
-            return self._globals(call, frame, line)
+            return self._locals(call, frame, line)
         owner = self.evaluate(call.args[0], frame, line)
         return (
             owner.names
@@ -221,8 +261,9 @@ class BuiltinCalls(Statements):
         value = self.force(self.evaluate(call.args[0], frame, line), frame)
         types = self.evaluate(call.args[1], frame, line)
         wanted = types if isinstance(types, tuple) else (types,)
-        if is_plain(value) and all(isinstance(t, Builtin) for t in wanted):
-            classes = tuple(getattr(builtins, t.name) for t in wanted)
+        classes = tuple(map(_python_class, wanted))
+        known = isinstance(value, (*CONSTANT_TYPES, *CONTAINERS))
+        if known and all(isinstance(cls, type) for cls in classes):
             return self._python(isinstance, value, classes, frame, line)
         if isinstance(value, Error):
             result = self.is_instance(value, types, frame.place(line), frame)
@@ -231,7 +272,7 @@ class BuiltinCalls(Statements):
                 if isinstance(result, bool)
                 else Opaque(result.reason, frame.place(line), call.text)
             )
-        return Opaque("isinstance", frame.place(line), call.text)
+        return Opaque("isinstance", frame.place(line), call.text, own=is_own(value))
 
     def _callable(self, call: f.Call, frame: Frame, line: int) -> Value:
         values = [self.force(self.evaluate(node, frame, line), frame) for node in call.args]
@@ -248,12 +289,12 @@ class BuiltinCalls(Statements):
         frame: Frame, line: int, text: str,
     ) -> Value:  # fmt: skip
         name, owner = method.name, method.owner
-        values = [self.force(arg, frame) for arg in args] if name in _PURE_METHODS else list(args)
+        values = [self.force(arg, frame) for arg in args] if name in PURE_METHODS else list(args)
         container = isinstance(owner, list | dict | set | tuple)
-        if name in _MUTATING_METHODS and container:
+        if name in MUTATING_METHODS and container:
             return self._mutate(owner, name, values, dict(keywords), frame, line)
         if (
-            name in _PURE_METHODS
+            name in PURE_METHODS
             and all(is_plain(v) for v in values[:1])
             and (container or is_plain(values))
         ):
@@ -276,20 +317,83 @@ class BuiltinCalls(Statements):
         line: int,
     ) -> Value:
         values = [self.force(value, frame) for value in values]
+        if id(owner) in self.namespaces:
+            return self._mutate_globals(owner, name, values, keywords, frame, line)
+        self.containers.changes(owner, self.open_guards, self.steps)
         whole = name in ("extend", "update", "sort")
-        if whole and not all(isinstance(v, CONTAINERS) for v in (*values, *keywords.values())):
-            self._forget(owner, f"what .{name}() does to it is not known", frame, line)
+        known = all(isinstance(v, CONTAINERS) for v in (*values, *keywords.values()))
+        if whole and not (known or (name == "update" and not values)):
+            why = f"what .{name}() does to it is not known"
+            self.forget(owner, why, frame, line, own=any(map(is_own, values)))
             return None
+        if isinstance(owner, dict | set) and isinstance(next(iter(values), None), Opaque | Either):
+            own = any(map(is_own, values))
+            self.forget(owner, f".{name}() of something unknown", frame, line, own=own)
+            return Opaque(f"the result of .{name}()", frame.place(line))
         function = getattr(owner, name)
         return self._python(lambda a, k: function(*a, **k), values, keywords, frame, line)
 
-    def _forget(self, owner: Value, reason: str, frame: Frame, line: int) -> None:
+    def _mutate_globals(
+        self,
+        owner: Value,
+        name: str,
+        values: list[Value],
+        keywords: dict[str, Value],
+        frame: Frame,
+        line: int,
+    ) -> Value:
+        """``globals().update(…)`` and its kin: each name by itself, or any name."""
+        module, place = self.namespaces[id(owner)], frame.place(line)
+        first = values[0] if values else {}
+        if name == "update" and isinstance(first, dict) and all(isinstance(k, str) for k in first):
+            for key, value in {**first, **keywords}.items():
+                self._set_in_module(module, key, value, frame, place)
+            return None
+        if name in ("setdefault", "pop") and isinstance(first, str):
+            if (first in owner) is (name == "setdefault"):
+                return owner[first]
+            value = values[1] if len(values) > 1 else None
+            if name == "setdefault":
+                self._set_in_module(module, first, value, frame, place)
+            return value
+        module.wild = Opaque(f"globals().{name}() of something unknown", place)
+        return Opaque(f"the result of .{name}()", place)
+
+    def forget(
+        self, owner: Value, reason: str, frame: Frame, line: int, *, own: bool = False
+    ) -> None:
         """What is in a container is not known any more, by whatever name it is read."""
-        self.open_condition(Undecided(reason, frame.place(line)), frame)
+        place = frame.place(line)
+        self.open_condition(Undecided(reason, place, own=own), frame)
+        self.containers.lose(owner, Opaque(reason, place, own=own))
         for names in (frame.names, frame.module.names):
             for name, value in names.items():
                 if value is owner:
-                    names[name] = Opaque(reason, frame.place(line))
+                    names[name] = Opaque(reason, place, own=own)
+
+
+def _python_class(value: Value) -> object:
+    """A class of Python itself by its name in the run; None for any other value."""
+    if isinstance(value, Builtin):
+        return getattr(builtins, value.name)
+    if isinstance(value, Foreign):
+        module, _, name = value.name.rpartition(".")
+        if module in ("typing", "collections.abc"):
+            return getattr(collections.abc, name, None)
+    return None
+
+
+def _some(name: str) -> Callable[[BuiltinCalls, f.Call, Frame, int], Value]:
+    """``any`` and ``all``, which stop a generator expression early."""
+
+    def evaluated(run: BuiltinCalls, call: f.Call, frame: Frame, line: int) -> Value:
+        node = call.args[0] if len(call.args) == 1 and not call.starred else None
+        if isinstance(node, f.Comprehension) and node.kind == "generator":
+            return run.some_of(node, frame, line, name)
+        args = tuple(run.evaluate(arg, frame, line) for arg in call.args)
+        return run._builtin(name, args, (), frame, line, call.text)
+
+    return evaluated
 
 
 SPECIAL: dict[str, Callable[[BuiltinCalls, f.Call, Frame, int], Value]] = {
@@ -298,9 +402,13 @@ SPECIAL: dict[str, Callable[[BuiltinCalls, f.Call, Frame, int], Value]] = {
     "setattr": BuiltinCalls._setattr,
     "delattr": BuiltinCalls._delattr,
     "globals": BuiltinCalls._globals,
-    "locals": BuiltinCalls._globals,
+    "locals": BuiltinCalls._locals,
+    "exec": BuiltinCalls._exec,
+    "issubclass": BuiltinCalls._issubclass,
     "vars": BuiltinCalls._vars,
     "__import__": BuiltinCalls._dunder_import,
     "isinstance": BuiltinCalls._isinstance,
     "callable": BuiltinCalls._callable,
+    "any": _some("any"),
+    "all": _some("all"),
 }

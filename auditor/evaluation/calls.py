@@ -7,23 +7,19 @@ asked for. Every other call succeeds with a value that nobody looked into.
 
 from __future__ import annotations
 
-from msgspec import structs
-
 from auditor import facts as f
-from auditor.evaluation.builtin_calls import SPECIAL, BuiltinCalls
-from auditor.evaluation.frame import Frame, Returning, doubtful, guard_pair, join, opposite
+from auditor.evaluation.builtin_calls import SPECIAL
+from auditor.evaluation.frame import Frame, guard_pair, is_own, is_plain
+from auditor.evaluation.tree_calls import TreeCalls
 from auditor.releases import exact
 from auditor.values import (
     UNBOUND,
     Builtin,
     ClassValue,
     Closure,
-    Doubt,
     Either,
-    Error,
     Foreign,
     Function,
-    Instance,
     Method,
     ModuleValue,
     Opaque,
@@ -34,28 +30,16 @@ from auditor.values import (
     Release,
     Spec,
     Suppress,
-    Trace,
     Undecided,
     Value,
     builtin_error,
 )
 
-_MAX_DEPTH = 12
-
-#: Decorators that leave what the function returns as it is.
-_TRANSPARENT = frozenset(
-    {"functools.cache", "functools.lru_cache", "functools.wraps", "typing.no_type_check",
-     "torch.compiler.assume_constant_result", "torch.compiler.disable"}
-)  # fmt: skip
-
 _IMPORTERS = frozenset({"importlib.import_module"})
 
 
-class Calls(BuiltinCalls):
+class Calls(TreeCalls):
     """Gives calls their meaning."""
-
-    #: How many calls are being run, each for the value of another.
-    running: int = 0
 
     def call(self, func: Value, call: f.Call, frame: Frame, line: int) -> Value:
         """The value of a call whose function is evaluated already."""
@@ -69,6 +53,8 @@ class Calls(BuiltinCalls):
             return SPECIAL[func.name](self, call, frame, line)
         unpacked = self._unpacked(call, frame, line)
         if unpacked is None:
+            if isinstance(func, Function):
+                self.lose_effects(func, (), place)
             return Opaque("a call with unknown arguments", place, call.text)
         args, keywords = unpacked
         match func:
@@ -79,13 +65,13 @@ class Calls(BuiltinCalls):
             case PlatformMethod(name=name):
                 return self._platform_call(name, args, keywords, place, call.text)
             case Function():
-                return Pending(func, args, keywords, place, call.text, self.steps)
+                return self.tree_call(func, args, keywords, frame, place, call.text)
             case Closure(facts=facts) if len(args) == len(facts.params) and not keywords:
                 return self._closure(func, args, frame)
             case Foreign(name=name):
                 return self._foreign_call(name, args, keywords, frame, line, call.text)
             case ClassValue():
-                return Instance(func, place, args, keywords)
+                return self.make(func, args, keywords, frame, place, call.text)
             case (
                 None
                 | bool()
@@ -103,7 +89,10 @@ class Calls(BuiltinCalls):
                     builtin_error("TypeError", f"{kind!r} object is not callable", place)
                 )
             case _:
-                return Opaque("the result of a call that is not followed", place, call.text)
+                own = is_own(func) or any(map(is_own, args))
+                return Opaque(
+                    "the result of a call that is not followed", place, call.text, own=own
+                )
 
     def _unpacked(
         self, call: f.Call, frame: Frame, line: int
@@ -139,7 +128,11 @@ class Calls(BuiltinCalls):
         text: str,
     ) -> Value:
         value = self.platform.call(name, bool(args or keywords))
-        return Opaque(value.reason, place, text) if isinstance(value, Undecided) else value
+        if not isinstance(value, Undecided):
+            return value
+        plain = is_plain(args) and not keywords
+        key = f"platform:{name}{args}" if plain else ""
+        return Opaque(value.reason, place, text, key)
 
     def _foreign_call(
         self, name: str, args: tuple[Value, ...], keywords: tuple[tuple[str, Value], ...],
@@ -171,7 +164,7 @@ class Calls(BuiltinCalls):
             return self._environment(first, default, place, text)
         if name == "sys.modules.get" and isinstance(first, str):
             return self._loaded_or(first, args[1] if len(args) > 1 else None, place)
-        return Opaque(f"the result of {name}()", place, text)
+        return Opaque(f"the result of {name}()", place, text, own=any(map(is_own, args)))
 
     def _loaded_or(self, name: str, default: Value, place: Place) -> Value:
         """``sys.modules.get(name, default)``."""
@@ -215,162 +208,8 @@ class Calls(BuiltinCalls):
         if self.bare_environment:
             return default
         return Opaque(
-            f"the variable {name} is not set here; --env {name}=VALUE decides it", place, text
+            f"the variable {name} is not set here; --env {name}=VALUE decides it",
+            place,
+            text,
+            usual=default,
         )
-
-    def result(self, pending: Pending, frame: Frame) -> Value:
-        """The value of a pending call, run once; in a bare environment it may be another."""
-        if pending.result is not UNBOUND and not self.bare_environment:
-            return pending.result
-        if self.running >= _MAX_DEPTH:
-            return Opaque("calls nested too deeply", pending.where, pending.text)
-        self.running += 1
-        try:
-            if self.bare_environment:
-                return self.force(self._run_pending(pending, frame), frame)
-            pending.result = Opaque("a call that asks for itself", pending.where, pending.text)
-            pending.result = self.force(self._run_pending(pending, frame), frame)
-        finally:
-            self.running -= 1
-        return pending.result
-
-    def _run_pending(self, call: Pending, frame: Frame) -> Value:
-        """Run the function for its value.
-
-        Where the statement that calls asks for the value, an exception is raised, as in Python.
-        Later on the call counts as done, as every call does: an exception that it surely ends in
-        leaves a doubt and an unknown value, and one that it may end in leaves nothing.
-        """
-        mark, at_once = frame.doubts.mark(), call.step == self.steps
-        try:
-            value = self.invoke(
-                call.function, call.args, call.keywords, frame, call.where, call.text
-            )
-        except PythonError as raised:
-            if at_once:
-                raise
-            error = f"{raised.error.type}: {raised.error.message}"
-            why = Undecided(f"calling it ends in {error}", call.where, call.text)
-            frame.doubt(Doubt(raised.error, why))
-            return Opaque(why.reason, call.where, call.text)
-        if not at_once:
-            frame.doubts.drop(frame.doubts.since(mark))
-        return value
-
-    def invoke(
-        self, function: Function, args: tuple[Value, ...], keywords: tuple[tuple[str, Value], ...],
-        frame: Frame, place: Place, text: str, trace: list[Trace] | None = None,
-    ) -> Value:  # fmt: skip
-        """Call a function of the tree and give what it returns.
-
-        Raises:
-            PythonError: what its body raises.
-        """
-        if frame.depth >= _MAX_DEPTH:
-            return Opaque("calls nested too deeply", place, text)
-        wrapped = self._decorated(function, frame)
-        if isinstance(wrapped, Function) and not wrapped.decorators:
-            return self._run_body(
-                wrapped, (*wrapped.bound, *args), keywords, frame, place, text, trace
-            )
-        return Opaque(f"{function.facts.name}() is decorated", place, text)
-
-    def _decorated(self, function: Function, frame: Frame) -> Value:
-        """The function that its decorators make of it, innermost first."""
-        value: Value = structs.replace(function, decorators=())
-        outer = Frame(function.module, {}, depth=frame.depth + 1)
-        for node in reversed(function.decorators):
-            target = node.func if isinstance(node, f.Call) else node
-            decorator = self.evaluate(target, outer, function.facts.start)
-            if isinstance(decorator, Foreign) and decorator.name in _TRANSPARENT:
-                continue
-            if not isinstance(decorator, Function) or isinstance(node, f.Call):
-                return Opaque("decorated")
-            value = self.force(
-                self.invoke(
-                    decorator,
-                    (value,),
-                    (),
-                    outer,
-                    Place(function.module.path, function.facts.start),
-                    "",
-                ),
-                outer,
-            )
-            if isinstance(value, Function):
-                value = self._decorated(value, outer)
-            if not isinstance(value, Function):
-                return Opaque("decorated")
-            value = structs.replace(value, bound=function.bound)
-        return value
-
-    def _run_body(
-        self, function: Function, args: tuple[Value, ...], keywords: tuple[tuple[str, Value], ...],
-        frame: Frame, place: Place, text: str, trace: list[Trace] | None,
-    ) -> Value:  # fmt: skip
-        facts = self.function_facts(function)
-        if isinstance(facts, f.Unparsed) or facts.generator:
-            return Opaque(f"{function.facts.name}() is not followed", place, text)
-        scope = self._arguments(function, facts, args, keywords, frame)
-        if scope is None:
-            return Opaque(f"the arguments of {function.facts.name}() are not followed", place, text)
-        scopes = (scope,) if function.scope is None else (scope, function.scope)
-        inner = Frame(
-            function.module, scope, scopes, (), is_call=True, depth=frame.depth + 1, trace=trace
-        )
-        inner.doubts = frame.doubts
-        try:
-            self.block(inner, facts.body)
-            result: Value = None
-        except Returning as signal:
-            result = signal.value
-        except PythonError as raised:
-            if not inner.returns:
-                raise
-            return self._unless_raised(inner, raised.error)
-        if not inner.returns:
-            return result
-        return join((*inner.returns, (opposite(inner.returns[-1][0]), result)))
-
-    @staticmethod
-    def _unless_raised(frame: Frame, error: Error) -> Value:
-        """What a call returns that has returned on an open branch, and raises on the other."""
-        raising = opposite(frame.returns[-1][0])
-        if frame.trace is None:
-            # Asked for its value alone, as in _run_pending.
-            value = Opaque(f"the call may end in {error.type}: {error.message}", raising.where)
-            return join((*frame.returns, (raising, value)))
-        frame.doubt(Doubt(error, doubtful(raising, "depends on an open condition")))
-        return join(frame.returns)
-
-    def _arguments(
-        self, function: Function, facts: f.FunctionFacts, args: tuple[Value, ...],
-        keywords: tuple[tuple[str, Value], ...], frame: Frame,
-    ) -> dict[str, Value] | None:  # fmt: skip
-        """The parameters' values, or None where the call does not fit the signature."""
-        if len(args) > len(facts.params) and facts.vararg is None:
-            return None
-        scope = dict(zip(facts.params, args, strict=False))
-        extra: dict[str, Value] = {}
-        for name, value in keywords:
-            if name in scope or (name not in facts.params and facts.kwarg is None):
-                return None
-            (scope if name in facts.params else extra)[name] = value
-        if facts.vararg is not None:
-            scope[facts.vararg] = tuple(args[len(facts.params) :])
-        if facts.kwarg is not None:
-            scope[facts.kwarg] = extra
-        outer = Frame(function.module, {}, depth=frame.depth + 1)
-        for name, default in facts.defaults:
-            if name not in scope:
-                scope[name] = self.evaluate(default, outer, function.facts.line)
-        return scope if all(name in scope for name in facts.params) else None
-
-    def _closure(self, closure: Closure, args: tuple[Value, ...], frame: Frame) -> Value:
-        if frame.depth >= _MAX_DEPTH:
-            return Opaque("calls nested too deeply")
-        scope = dict(zip(closure.facts.params, args, strict=True))
-        scopes = (scope,) if closure.scope is None else (scope, closure.scope)
-        inner = Frame(closure.module, scope, scopes, (), is_call=True, depth=frame.depth + 1)
-        inner.doubts = frame.doubts
-        return self.evaluate(closure.facts.body, inner, 0)

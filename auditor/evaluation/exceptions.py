@@ -7,8 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
+from msgspec import structs
+
 from auditor import facts as f
-from auditor.classes import linearise
+from auditor.classes import derives, linearise
 from auditor.evaluation.branches import Branches
 from auditor.evaluation.frame import (
     SIGNALS,
@@ -28,10 +30,8 @@ from auditor.values import (
     Foreign,
     Guard,
     Instance,
-    Opaque,
     Place,
     PythonError,
-    Suppress,
     Trace,
     Undecided,
     Value,
@@ -73,13 +73,13 @@ class Exceptions(Branches):
         cls = self.force(cls, frame)
         match cls:
             case Error() as error:
-                return Error(error.type, error.message, error.bases, (place,))
+                return replace(error, chain=(place,), guards=())
             case Builtin(name=name) if _is_exception(name):
                 return builtin_error(name, message, place)
             case ClassValue() as own:
-                return Error(own.facts.name, message, exception_bases(own), (place,))
+                return Error(own.facts.name, message, exception_bases(own), (place,), cls=own)
             case Instance(cls=own):
-                return Error(own.facts.name, message, exception_bases(own), (place,))
+                return Error(own.facts.name, message, exception_bases(own), (place,), cls=own)
             case Foreign(name=name):
                 return Error(
                     name.rpartition(".")[2], message, ("?", "Exception", "BaseException"), (place,)
@@ -98,8 +98,20 @@ class Exceptions(Branches):
 
     def _assert(self, frame: Frame, stmt: f.Assert) -> None:
         truth = self.truth(self.evaluate(stmt.test, frame, stmt.line), frame)
+        if truth is True:
+            return
+        place = frame.place(stmt.line)
+        message = (
+            self._message((stmt.message,), frame, stmt.line, quoted=False) if stmt.message else ""
+        )
+        error = builtin_error("AssertionError", message, place)
         if truth is False:
-            raise PythonError(builtin_error("AssertionError", "", frame.place(stmt.line)))
+            raise PythonError(error)
+        why = structs.replace(truth, where=place, text=stmt.text)
+        self.open_condition(why, frame)
+        if why.key:
+            # Only where the process runs can fail it: what a tree says of itself, it has tried.
+            frame.doubt(Doubt(error, why))
 
     def _try(self, frame: Frame, stmt: f.Try) -> None:
         handlers = [
@@ -107,33 +119,35 @@ class Exceptions(Branches):
                 None
                 if handler.types is None
                 else partial(self.evaluate, handler.types, frame, handler.line),
-                partial(self._run_handler, frame, handler),
+                partial(self.run_handler, frame, handler),
                 handler.line,
             )
             for handler in stmt.handlers
         ]
         guards = frame.guards
         try:
-            self._handled(frame, stmt, handlers, stmt.orelse)
+            run, done = (partial(self.block, frame, part) for part in (stmt.body, stmt.orelse))
+            self.handled(frame, stmt.line, run, handlers, done)
         except SIGNALS:
             frame.guards = guards
             self.block(frame, stmt.final)
             raise
         self.block(frame, stmt.final)
 
-    def _handled(
+    def handled(
         self,
         frame: Frame,
-        stmt: f.Try | f.With,
+        line: int,
+        body: Callable[[], None],
         handlers: list[Handler],
-        orelse: tuple[f.Stmt, ...],
+        orelse: Callable[[], object] = lambda: None,
     ) -> None:
         """Run a body; then the handler of what it raises, and of what it may have raised."""
         stop: Exception | None = None
         mark, guards = frame.doubts.mark(), frame.guards
-        with frame.doubts.watched(lambda: Snapshot(frame.names).copy()) as watch:
+        with frame.doubts.watched(lambda: Snapshot(frame.names, self.containers).copy()) as watch:
             try:
-                self._watched(frame, stmt.body, bool(handlers))
+                self._watched(frame, body, bool(handlers))
             except SIGNALS as signal:
                 stop = signal
         frame.guards = guards
@@ -144,18 +158,17 @@ class Exceptions(Branches):
         if not caught:
             return end()
         doubt = caught[0][1][0]
-        goes_well, fails = self._doubt_guards(doubt, frame, stmt.line)
+        goes_well, fails = self._doubt_guards(doubt, frame, line)
         branches: list[tuple[Guard, Callable[[], None]]] = [(goes_well, end)]
         for handler, doubts in caught:
-            states = [
-                (self._doubt_guards(one, frame, stmt.line)[1], watch.state(one)) for one in doubts
-            ]
+            states = [(self._doubt_guards(one, frame, line)[1], watch.state(one)) for one in doubts]
             branches.append((fails, partial(self._late, frame, states, handler, doubts[0].error)))
         return self.fork(frame, doubt.condition, branches)
 
     def _late(self, frame: Frame, states: Ends, handler: Handler, error: Error) -> None:
         """Run a handler from where the exception would have been raised."""
-        replace_names(frame.names, joined(states))
+        names = Snapshot(joined(states), self.containers).copy(self.open_guards)
+        replace_names(frame.names, names)
         handler.run(error)
 
     def _caught(
@@ -175,27 +188,29 @@ class Exceptions(Branches):
     def _doubt_guards(doubt: Doubt, frame: Frame, line: int) -> tuple[Guard, Guard]:
         """The guards of the branch that goes well, and of the one that raises."""
         why = doubt.condition
-        return guard_pair(why.where or frame.place(line), why.text or why.reason, None, why.key)
+        return guard_pair(
+            why.where or frame.place(line), why.text or why.reason, None, why.key, why.own
+        )
 
     def _after_body(
         self,
         frame: Frame,
         handlers: list[Handler],
-        orelse: tuple[f.Stmt, ...],
+        orelse: Callable[[], object],
         stop: Exception | None,
     ) -> None:
         if stop is None:
-            self.block(frame, orelse)
+            orelse()
         elif isinstance(stop, PythonError):
             self._handle(frame, handlers, stop)
         else:
             raise stop
 
-    def _watched(self, frame: Frame, body: tuple[f.Stmt, ...], handled: bool = True) -> None:
+    def _watched(self, frame: Frame, body: Callable[[], None], handled: bool = True) -> None:
         """Run a block whose exceptions decide how it goes on: nothing in it can be put off."""
         frame.trying += handled
         try:
-            self.block(frame, body)
+            body()
         finally:
             frame.trying -= handled
 
@@ -213,7 +228,8 @@ class Exceptions(Branches):
                 return self.fork(frame, takes, [(then, run), (orelse, rest)])
         raise raised
 
-    def _run_handler(self, frame: Frame, handler: f.Handler, error: Error) -> None:
+    def run_handler(self, frame: Frame, handler: f.Handler, error: Error) -> None:
+        """Run the body of an ``except`` clause for an exception."""
         outer, frame.handling = frame.handling, error
         if handler.name:
             frame.names[handler.name] = error
@@ -257,26 +273,17 @@ class Exceptions(Branches):
                 # IOError and EnvironmentError are other names of OSError.
                 wanted = getattr(getattr(builtins, name), "__name__", name)
                 known = wanted in error.bases
+                if error.cls is not None:
+                    derived = derives(error.cls, Builtin(wanted))
+                    known = derived is True
             case ClassValue():
-                known = types.facts.name in error.bases
+                # Another class of the same name is another class.
+                known = error.cls is not None and types in linearise(error.cls)
             case _:
                 return Undecided("which exceptions it takes is not known", place)
         if not known and "?" in error.bases:
             return Undecided(f"the bases of {error.type} are not known", place)
         return known
-
-    def _with(self, frame: Frame, stmt: f.With) -> None:
-        suppressed: list[Value] = []
-        for item in stmt.items:
-            value = self.evaluate(item, frame, stmt.line)
-            if isinstance(value, Suppress):
-                suppressed.extend(value.types)
-        for name in stmt.names:
-            self.bind(frame, name, Opaque("bound by with", frame.place(stmt.line)), stmt, stmt.line)
-        if not suppressed:
-            return self.block(frame, stmt.body)
-        handler = Handler(lambda: tuple(suppressed), lambda error: None, stmt.line)
-        return self._handled(frame, stmt, [handler], ())
 
 
 def exception_bases(cls: ClassValue) -> tuple[str, ...]:

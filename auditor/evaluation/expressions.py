@@ -17,13 +17,14 @@ from auditor.evaluation.frame import (
     Frame,
     doubtful,
     guard_pair,
+    is_own,
     is_plain,
     join,
     opposite,
 )
 from auditor.evaluation.names import Names
 from auditor.evaluation.standins import stand_in
-from auditor.evaluation.truth import OPERATORS
+from auditor.evaluation.truth import IN_PLACE, OPERATORS
 from auditor.values import (
     UNBOUND,
     ClassValue,
@@ -44,6 +45,11 @@ from auditor.values import (
 )
 
 _MAX_REPEAT = 10_000
+_MAX_BITS = 128
+
+_UNARY: dict[str, Callable[[Value], Value]] = {
+    "-": operator.neg, "+": operator.pos, "~": operator.invert,
+}  # fmt: skip
 
 
 class Expressions(Names):
@@ -74,8 +80,40 @@ class Expressions(Names):
         owner = self.evaluate(node.value, frame, line)
         return self.item(owner, self.evaluate(node.index, frame, line), frame, line)
 
+    def _slice(self, node: f.Slice, frame: Frame, line: int) -> Value:
+        parts = [
+            self.force(self.evaluate(part, frame, line), frame) if part is not None else None
+            for part in (node.lower, node.upper, node.step)
+        ]
+        if all(map(is_plain, parts)):
+            return slice(*parts)
+        return Opaque("a slice with unknown ends", frame.place(line), own=any(map(is_own, parts)))
+
+    def _unary(self, node: f.Unary, frame: Frame, line: int) -> Value:
+        value = self.force(self.evaluate(node.value, frame, line), frame)
+        if isinstance(value, Either):
+            options = self.alive(value)
+            return self._each(options, frame, lambda one: self._negated(node, one, frame, line))
+        return self._negated(node, value, frame, line)
+
+    def _negated(self, node: f.Unary, value: Value, frame: Frame, line: int) -> Value:
+        stand = stand_in(value)
+        if stand is not UNBOUND:
+            made = self._python(lambda v, _: _UNARY[node.op](v), stand, None, frame, line)
+            return made if is_plain(value) else Opaque("a result", frame.place(line))
+        return Opaque(f"result of {node.op}", frame.place(line), own=is_own(value))
+
+    def _comprehension(self, node: f.Comprehension, frame: Frame, line: int) -> Value:
+        assumed = self._assumption(node.text)
+        return assumed if assumed is not UNBOUND else self.comprehension(node, frame, line)
+
+    def new(self, container: Value) -> Value:
+        """A container that has just been made."""
+        self.containers.made(container, self.open_guards)
+        return container
+
     def _lambda(self, node: f.Lambda, frame: Frame, line: int) -> Value:
-        return Closure(frame.module, node, frame.names if frame.is_call else None)
+        return Closure(frame.module, node, frame.scopes if frame.is_call else frame.scopes[1:])
 
     def _walrus(self, node: f.Walrus, frame: Frame, line: int) -> Value:
         value = self.evaluate(node.value, frame, line)
@@ -87,12 +125,12 @@ class Expressions(Names):
         return value
 
     def _unknown(self, node: f.Unknown, frame: Frame, line: int) -> Value:
-        for dotted in node.uses:
-            self.use(frame, dotted, line)
+        read = [self.use(frame, dotted, line) for dotted in node.uses]
+        own = any(map(is_own, read))
         assumed = self._assumption(node.text)
         if assumed is not UNBOUND:
             return assumed
-        return Opaque("not evaluated", frame.place(line), node.text)
+        return Opaque("not evaluated", frame.place(line), node.text, own=own)
 
     def _assumption(self, text: str) -> Value:
         """The user's ``--assume`` for this source text, or UNBOUND."""
@@ -134,10 +172,12 @@ class Expressions(Names):
         """``and``/``or``: the first value that settles it; later ones are not evaluated then."""
         settles = expr.op == "or"
         open_ones: list[Undecided] = []
+        values: list[Value] = []
         value: Value = None
         with ExitStack() as stack:
             for node in expr.values:
                 value = self.evaluate(node, frame, line)
+                values.append(value)
                 truth = self.truth(value, frame)
                 if isinstance(truth, Undecided):
                     open_ones.append(self._placed(truth, frame, line))
@@ -149,12 +189,13 @@ class Expressions(Names):
                 truth = None
         if not open_ones:
             return value
-        why = open_ones[0]
+        why, own = open_ones[0], all(one.own for one in open_ones)
         key = why.key if len(open_ones) == 1 else ""
+        usual = _usual(expr.op, values)
         if truth is settles:
             # The truth is settled whatever the open ones are; the value is not.
-            return Opaque(why.reason, why.where, why.text, key, truth=settles)
-        return Opaque(why.reason, why.where, why.text, key)
+            return Opaque(why.reason, why.where, why.text, key, settles, own, usual)
+        return Opaque(why.reason, why.where, why.text, key, None, own, usual)
 
     @contextmanager
     def _perhaps(self, frame: Frame, why: Undecided, outcome: bool, line: int) -> Iterator[None]:
@@ -162,7 +203,7 @@ class Expressions(Names):
 
         An exception in it is a doubt, and what it binds is bound perhaps.
         """
-        then, orelse = guard_pair(why.where or frame.place(line), why.text, None, why.key)
+        then, orelse = guard_pair(why.where or frame.place(line), why.text, None, why.key, why.own)
         guard = then if outcome else orelse
         outer = frame.perhaps
         frame.perhaps = guard
@@ -181,7 +222,9 @@ class Expressions(Names):
                 if truth.key.startswith("!")
                 else truth.key and f"!{truth.key}"
             )
-            return Opaque(truth.reason, truth.where or frame.place(line), truth.text, key)
+            return Opaque(
+                truth.reason, truth.where or frame.place(line), truth.text, key, own=truth.own
+            )
         return not truth
 
     def _compare(self, expr: f.Compare, frame: Frame, line: int) -> Value:
@@ -203,7 +246,7 @@ class Expressions(Names):
         if still_open is None:
             return True
         key = still_open.key if len(expr.ops) == 1 else ""
-        return Opaque(still_open.reason, still_open.where, still_open.text, key)
+        return Opaque(still_open.reason, still_open.where, still_open.text, key, own=still_open.own)
 
     def binary(
         self,
@@ -226,10 +269,10 @@ class Expressions(Names):
             )
         usable = (*CONSTANT_TYPES, *CONTAINERS)
         if op in table and isinstance(left, usable) and isinstance(right, usable):
-            if op == "*" and any(
-                isinstance(v, int) and abs(v) > _MAX_REPEAT for v in (left, right)
-            ):
-                return Opaque("a large product", frame.place(line))
+            if _is_large(op, left, right):
+                return Opaque("a large number", frame.place(line))
+            if table is IN_PLACE and isinstance(left, list | dict | set):
+                self.containers.changes(left, self.open_guards, self.steps)
             return self._python(table[op], left, right, frame, line)
         for value in (left, right):
             if isinstance(value, Opaque):
@@ -237,15 +280,30 @@ class Expressions(Names):
         a, b = stand_in(left), stand_in(right)
         if op in table and a is not UNBOUND and b is not UNBOUND:
             self._python(table[op], a, b, frame, line)  # for its exception alone
-        return Opaque(f"result of {op}", frame.place(line))
+        return Opaque(f"result of {op}", frame.place(line), own=is_own(left) or is_own(right))
 
     def _display(self, node: f.Sequence, frame: Frame, line: int) -> Value:
-        items = [self.evaluate(item, frame, line) for item in node.items]
-        if node.kind == "list":
+        items = self.items(node.items, frame, line)
+        if isinstance(items, Opaque):
             return items
+        if node.kind == "list":
+            return self.new(items)
         if node.kind == "tuple":
             return tuple(items)
-        return self._python(lambda values, _: set(values), items, None, frame, line)
+        return self.new(self._python(lambda values, _: set(values), items, None, frame, line))
+
+    def items(self, nodes: tuple[f.Expr, ...], frame: Frame, line: int) -> list[Value] | Opaque:
+        """Values one after the other, with ``*values`` among them unpacked."""
+        items: list[Value] = []
+        for node in nodes:
+            if isinstance(node, f.Unary) and node.op == "*":
+                several = self.force(self.evaluate(node.value, frame, line), frame)
+                if not isinstance(several, list | tuple | dict | set | frozenset | str):
+                    return Opaque("unknown items", frame.place(line), own=is_own(several))
+                items.extend(several)
+            else:
+                items.append(self.evaluate(node, frame, line))
+        return items
 
     def _mapping(self, display: f.Mapping, frame: Frame, line: int) -> Value:
         result: dict[Value, Value] = {}
@@ -256,10 +314,13 @@ class Expressions(Names):
                 known = known and isinstance(inner, dict)
                 result.update(inner if isinstance(inner, dict) else {})
             else:
-                at = self.evaluate(key, frame, line)
+                at = self.force(self.evaluate(key, frame, line), frame)
+                known = known and not isinstance(at, Opaque | Either)
                 value = self.evaluate(node, frame, line)
                 self._python(result.__setitem__, at, value, frame, line)
-        return result if known else Opaque("a dict with unknown entries", frame.place(line))
+        if known:
+            return self.new(result)
+        return Opaque("a dict with unknown entries", frame.place(line))
 
     def item(self, owner: Value, index: Value, frame: Frame, line: int) -> Value:
         """``owner[index]``."""
@@ -284,14 +345,17 @@ class Expressions(Names):
             case str() | bytes() | tuple() | list() | dict():
                 if isinstance(index, slice) or is_plain(index):
                     return self._python(operator.getitem, owner, index, frame, line)
-                return Opaque("an item by an unknown index", frame.place(line))
+                own = is_own(index) or is_own(
+                    list(owner.values()) if isinstance(owner, dict) else owner
+                )
+                return Opaque("an item by an unknown index", frame.place(line), own=own)
             case Opaque():
                 return owner
             case None | bool() | int() | float():
                 message = f"{type(owner).__name__!r} object is not subscriptable"
                 raise PythonError(builtin_error("TypeError", message, frame.place(line)))
             case _:
-                return Opaque("an item", frame.place(line))
+                return Opaque("an item", frame.place(line), own=is_own(owner))
 
     def _if_exp(self, node: f.IfExp, frame: Frame, line: int) -> Value:
         truth = self.truth(self.evaluate(node.test, frame, line), frame)
@@ -299,7 +363,7 @@ class Expressions(Names):
             return self.evaluate(node.body if truth else node.orelse, frame, line)
         why = self._placed(truth, frame, line)
         self.open_condition(why, frame)
-        then, orelse = guard_pair(why.where or frame.place(line), why.text, None, why.key)
+        then, orelse = guard_pair(why.where or frame.place(line), why.text, None, why.key, why.own)
         branches = ((then, (node.body, True)), (orelse, (node.orelse, False)))
 
         def follow(branch: tuple[f.Expr, bool]) -> Value:
@@ -380,6 +444,27 @@ class Expressions(Names):
         return "".join(map(str, values))
 
 
+def _usual(op: str, values: list[Value]) -> Value:
+    """The value of ``and``/``or`` in a process that sets no variable, or UNBOUND."""
+    for value in values:
+        usual = value.usual if isinstance(value, Opaque) else value
+        if not is_plain(usual):
+            return UNBOUND
+        if bool(usual) is (op == "or"):
+            return usual
+    return usual
+
+
+def _is_large(op: str, left: Value, right: Value) -> bool:
+    """Whether a result may be too large to compute: no constant of a module is."""
+    if op == "*":
+        return any(isinstance(v, int) and abs(v) > _MAX_REPEAT for v in (left, right))
+    if op in ("**", "<<"):
+        small = isinstance(right, int) and abs(right) <= _MAX_BITS
+        return isinstance(left, int) and not (small and abs(left) <= _MAX_REPEAT)
+    return False
+
+
 def _normal(text: str) -> str:
     try:
         return ast.unparse(ast.parse(text, mode="eval"))
@@ -426,5 +511,8 @@ _EVALUATE: dict[type, Callable[..., Value]] = {
     f.FString: Expressions._fstring,
     f.Lambda: Expressions._lambda,
     f.Walrus: Expressions._walrus,
+    f.Comprehension: Expressions._comprehension,
+    f.Slice: Expressions._slice,
+    f.Unary: Expressions._unary,
     f.Unknown: Expressions._unknown,
 }

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from msgspec import structs
 
+from auditor.evaluation.containers import Containers
 from auditor.values import (
     UNBOUND,
     Builtin,
@@ -19,6 +20,7 @@ from auditor.values import (
     Foreign,
     Function,
     Guard,
+    Instance,
     ModuleValue,
     Opaque,
     Place,
@@ -51,12 +53,17 @@ class Frame:
         guards: the conditions that led here.
         doubts: exceptions that may have been raised so far, by open conditions.
         returns: values returned on branches that stayed open.
-        shared: names declared ``global`` or ``nonlocal``.
+        shared: names declared ``global`` or ``nonlocal``, each with the namespace meant.
         trace: steps taken, kept for calls that serve a name.
         handling: the exception that an ``except`` block handles.
         jumps: ``break`` and ``continue`` on branches that stayed open, in the loop that runs.
         perhaps: the open condition under which the operand that is evaluated is.
         trying: how many blocks around the statement would handle an exception.
+        prefix: what stands before the name of a class or function that is defined here, in its
+            qualified name.
+        effects: the call is run for its effects, and not for its value alone.
+        unusual: what runs here now runs only where an environment variable is set.
+        wild: names that are not known may have been bound here (``exec``).
     """
 
     module: ModuleValue
@@ -65,7 +72,7 @@ class Frame:
     guards: tuple[Guard, ...] = ()
     doubts: Doubts = field(default_factory=lambda: Doubts())
     returns: list[tuple[Guard, Value]] = field(default_factory=list)
-    shared: set[str] = field(default_factory=set)
+    shared: dict[str, dict[str, Value]] = field(default_factory=dict)
     trace: list[Trace] | None = None
     handling: Error | None = None
     jumps: list[Stop] = field(default_factory=list)
@@ -73,13 +80,25 @@ class Frame:
     trying: int = 0
     is_call: bool = False
     depth: int = 0
+    prefix: str = ""
+    effects: bool = True
+    unusual: bool = False
+    wild: Opaque | None = None
 
     def place(self, line: int) -> Place:
         """A line of the file that runs here."""
         return Place(self.module.path, line)
 
     def doubt(self, doubt: Doubt) -> None:
-        """Note an exception that may be raised here, once."""
+        """Note an exception that may be raised here, once.
+
+        A call that checks objects of the tree itself, in a way that is not followed, is taken to
+        find nothing wrong with them: nobody releases a tree that does not load anywhere.
+        """
+        if self.is_call and doubt.condition.own:
+            return
+        if self.unusual and not doubt.unusual:
+            doubt = replace(doubt, unusual=True)
         self.doubts.add(doubt)
 
 
@@ -90,6 +109,17 @@ def is_plain(value: Value) -> bool:
     if isinstance(value, dict):
         return all(is_plain(k) and is_plain(v) for k, v in value.items())
     return isinstance(value, CONTAINERS) and all(map(is_plain, value))
+
+
+def is_own(value: Value) -> bool:
+    """Whether a value is an object of the tree, or comes from one in a way not followed."""
+    if isinstance(value, Opaque):
+        return value.own
+    if isinstance(value, tuple | list):
+        return any(map(is_own, value))
+    if isinstance(value, Either):
+        return any(map(is_own, value.values()))
+    return isinstance(value, ClassValue | Function | Instance | Closure)
 
 
 def join(options: Iterable[tuple[Guard, Value]]) -> Value:
@@ -122,14 +152,14 @@ def same(left: Value, right: Value) -> bool:
 
 
 def guard_pair(
-    place: Place, text: str, usual: bool | None = None, key: str = ""
+    place: Place, text: str, usual: bool | None = None, key: str = "", own: bool = False
 ) -> tuple[Guard, Guard]:
     """The guards of the two branches of an open condition: where it holds, and where not."""
     flipped, name = key.startswith("!"), key.removeprefix("!")
     unusual = None if usual is None else not usual
     return (
-        Guard(place, text, None, flipped, usual, name),
-        Guard(place, text, None, not flipped, unusual, name),
+        Guard(place, text, None, flipped, usual, name, own),
+        Guard(place, text, None, not flipped, unusual, name, own),
     )
 
 
@@ -142,7 +172,7 @@ def opposite(guard: Guard) -> Guard:
 def doubtful(raising: Guard, reason: str) -> Undecided:
     """The condition of a doubt that arises where ``raising`` is the case: that it is not."""
     key = raising.identity if raising.negated else f"!{raising.identity}"
-    return Undecided(reason, raising.where, raising.text, key)
+    return Undecided(reason, raising.where, raising.text, key, raising.own)
 
 
 #: Namespaces at the ends of branches, each with the branch's guard.
@@ -179,22 +209,27 @@ class Snapshot:
     leave behind alike is the object it was, which other names and modules may share.
     """
 
-    def __init__(self, names: dict[str, Value]) -> None:
+    def __init__(self, names: dict[str, Value], containers: Containers) -> None:
         self._names = dict(names)
+        self._containers = containers
         self._originals: dict[int, tuple[Value, Value]] = {}
 
-    def copy(self) -> dict[str, Value]:
-        """The namespace with copies of the containers; names that share one share the copy."""
+    def copy(self, guards: tuple[Guard, ...] = ()) -> dict[str, Value]:
+        """The namespace with copies of the containers; names that share one share the copy.
+
+        ``guards`` are the open conditions of the branch that the copies are for.
+        """
         copies: dict[int, Value] = {}
         for value in self._names.values():
             if isinstance(value, list | dict | set):
                 copy = copies.setdefault(id(value), type(value)(value))
                 self._originals[id(copy)] = (copy, value)
+                self._containers.copied(value, copy, guards)
         return {name: copies.get(id(value), value) for name, value in self._names.items()}
 
-    def restore(self, names: dict[str, Value]) -> None:
-        """Set ``names`` back, with copies of the containers."""
-        replace_names(names, self.copy())
+    def restore(self, names: dict[str, Value], guards: tuple[Guard, ...]) -> None:
+        """Set ``names`` back, with copies of the containers for a branch."""
+        replace_names(names, self.copy(guards))
 
     def adopt(self, names: dict[str, Value], after: dict[str, Value]) -> None:
         """Set ``names`` to what branches left behind, in the containers that there were."""
@@ -228,6 +263,10 @@ class Jumping(Exception):  # noqa: N818 - not an error
     def __init__(self, kind: str) -> None:
         super().__init__()
         self.kind = kind
+
+
+class UnfollowedError(Exception):
+    """A call asks too many open questions about objects of the tree to be followed."""
 
 
 @dataclass(frozen=True, slots=True)

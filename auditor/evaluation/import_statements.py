@@ -8,7 +8,7 @@ from functools import partial
 
 from auditor import facts as f
 from auditor.evaluation.calls import Calls
-from auditor.evaluation.frame import CONSTANT_TYPES, Frame
+from auditor.evaluation.frame import CONSTANT_TYPES, Frame, join, opposite
 from auditor.values import (
     UNBOUND,
     Deferred,
@@ -262,8 +262,13 @@ class ImportStatements(Calls):
             return
         if exported is not UNBOUND:
             frame.module.wild = Opaque(f"the __all__ of {module.name} is not known", place)
+        guard = Guard(place, f"the __all__ of {module.name}", None)
         for name, value in list(module.names.items()):
             if not name.startswith("_"):
+                if exported is not UNBOUND:
+                    # A list that is not known may leave it out.
+                    before = frame.names.get(name, UNBOUND)
+                    value = join(((guard, value), (opposite(guard), before)))
                 self.bind(frame, name, value, stmt, stmt.line)
         if module.wild is not None:
             frame.module.wild = module.wild

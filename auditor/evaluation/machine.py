@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from typing import Any
 
 from auditor import facts as f
+from auditor.evaluation.containers import Containers
 from auditor.evaluation.frame import Frame
 from auditor.platforms import Platform
 from auditor.values import (
+    ClassValue,
+    Closure,
     Function,
     Guard,
     ModuleValue,
     Place,
+    Trace,
     Undecided,
     Value,
 )
+
+#: Open conditions about objects of the tree that one call at top level is followed through, and
+#: that one is whose result is asked for at once: a module's ``__getattr__``, a class decorator.
+MAX_OWN_FORKS = 4
+MAX_OWN_FORKS_ASKED = 64
 
 
 class Machine(ABC):
@@ -35,11 +45,16 @@ class Machine(ABC):
     #: The branches of open conditions that are being followed, in the whole process.
     open_guards: tuple[Guard, ...] = ()
 
+    #: What is known of lists, dicts and sets that are changed.
+    containers: Containers
+    #: Modules by the identity of their namespace.
+    namespaces: dict[int, ModuleValue]
+    #: What functions say that they change, by their place; see :mod:`auditor.evaluation.touches`.
+    texts: dict[tuple[str, int], Any]
+    #: The ``__init__`` of classes whose instances were made.
+    makers: dict[ClassValue, Function | None]
     #: Open conditions that are settled on the branch that is being followed.
     known: dict[str, bool]
-    #: Decorators by the place of their function, and whether they may put a class of their own
-    #: in place of what they decorate.
-    class_makers: dict[tuple[str, int], bool]
 
     @abstractmethod
     def module_attribute(self, module: ModuleValue, name: str, place: Place, frame: Frame) -> Value:
@@ -56,7 +71,8 @@ class Machine(ABC):
     @abstractmethod
     def invoke(
         self, function: Function, args: tuple[Value, ...], keywords: tuple[tuple[str, Value], ...],
-        frame: Frame, place: Place, text: str,
+        frame: Frame, place: Place, text: str, trace: list[Trace] | None = None, *,
+        effects: bool = True, forks: int = MAX_OWN_FORKS,
     ) -> Value:  # fmt: skip
         """Call a function of the tree and give what it returns."""
 
@@ -105,8 +121,59 @@ class Machine(ABC):
         """The version of a distribution, up to what the tree requires of it."""
 
     @abstractmethod
+    def comprehension(self, node: f.Comprehension, frame: Frame, line: int) -> Value:
+        """The list, set or dict of a comprehension; a list for a generator expression."""
+
+    @abstractmethod
     def evaluate(self, node: f.Expr, frame: Frame, line: int) -> Value:
         """The value of an expression."""
+
+    @abstractmethod
+    def is_platform(self, module: ModuleValue, name: str) -> bool:
+        """Whether ``module.name`` is ``current_platform``."""
+
+    @abstractmethod
+    def exists_outside(self, name: str) -> bool:
+        """Whether a module outside the tree surely exists."""
+
+    @abstractmethod
+    def method(self, cls: ClassValue, name: str) -> Function | None:
+        """A method as the class body that provides it defines it, where that is plain."""
+
+    @abstractmethod
+    def summary(self, function: Function) -> Any:
+        """What calling a function can do, :class:`auditor.evaluation.summaries.Summary`."""
+
+    @abstractmethod
+    def only_changes(self, decorator: Value) -> bool:
+        """Whether a class decorator surely does no more than change the class."""
+
+    @abstractmethod
+    def apply(self, closure: Closure, args: tuple[Value, ...], frame: Frame) -> Value:
+        """Call a lambda."""
+
+    @abstractmethod
+    def arguments(
+        self, function: Function, facts: f.FunctionFacts, args: tuple[Value, ...],
+        keywords: tuple[tuple[str, Value], ...], frame: Frame, place: Place,
+    ) -> dict[str, Value]:  # fmt: skip
+        """The parameters' values, or the ``TypeError`` of a call that does not fit."""
+
+    @abstractmethod
+    def call_frame(self, function: Function, scope: dict[str, Value], frame: Frame) -> Frame:
+        """Where the body of a function runs that is called from ``frame``."""
+
+    @abstractmethod
+    def fits(
+        self, function: Function, args: tuple[Value, ...], keywords: Iterable[tuple[str, Value]]
+    ) -> bool:
+        """Whether a call surely fits the signature."""
+
+    @abstractmethod
+    def forget(
+        self, owner: Value, reason: str, frame: Frame, line: int, *, own: bool = False
+    ) -> None:
+        """What is in a container is not known any more, by whatever name it is read."""
 
     @abstractmethod
     def block(self, frame: Frame, body: Iterable[f.Stmt]) -> None:

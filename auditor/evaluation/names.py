@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from auditor import facts as f
 from auditor.classes import Found, Missing, lookup
-from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, Frame, join
+from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, Frame, is_own, join
 from auditor.evaluation.standins import inherits_builtin, is_ordinary
 from auditor.evaluation.truth import Truth
 from auditor.values import (
@@ -87,14 +87,15 @@ class Names(Truth):
             builtin_error("NameError", f"name {name!r} is not defined", frame.place(line))
         )
 
-    def use(self, frame: Frame, dotted: str, line: int) -> None:
-        """Read a dotted name for its exceptions alone."""
+    def use(self, frame: Frame, dotted: str, line: int) -> Value:
+        """Read a dotted name for its exceptions alone; gives the value, as far as it is read."""
         head, *rest = dotted.split(".")
         value = self.name(frame, head, line)
         for attr in rest:
             if not isinstance(value, ModuleValue | ClassValue | Deferred | None):
-                return
+                break
             value = self.attribute(value, attr, frame, line)
+        return value
 
     def attribute(self, owner: Value, name: str, frame: Frame, line: int) -> Value:
         """``owner.name``, or the ``AttributeError`` that Python would raise."""
@@ -128,7 +129,7 @@ class Names(Truth):
                     )
                 )
             case _:
-                return Opaque(f"attribute {name}", place)
+                return Opaque(f"attribute {name}", place, own=is_own(owner))
 
     def _class_attribute(self, cls: ClassValue, name: str, place: Place) -> Value:
         match lookup(cls, name):
@@ -140,12 +141,12 @@ class Names(Truth):
                     return method
                 value = (owner.namespace or {}).get(name, UNBOUND)
                 if isinstance(value, Either) or value is UNBOUND or not is_ordinary(cls):
-                    return Opaque(f"attribute {name} of {cls.qualname}", place)
+                    return Opaque(f"attribute {name} of {cls.qualname}", place, own=True)
                 return value
             case Missing() if is_ordinary(cls) and not inherits_builtin(cls, name):
                 raise PythonError(no_attribute(cls, name, place))
             case _:
-                return Opaque(f"attribute {name} of {cls.qualname}", place)
+                return Opaque(f"attribute {name} of {cls.qualname}", place, own=True)
 
     def _platform_attribute(self, name: str, place: Place) -> Value:
         value = self.platform.attribute(name)
@@ -169,7 +170,7 @@ class Names(Truth):
                 errors.append((guard, error))
         failing = errors if results else errors[1:]
         for guard, raised in failing:
-            why = Undecided("one of several values", guard.where, str(guard))
+            why = Undecided("one of several values", guard.where, str(guard), "", guard.own)
             frame.doubt(Doubt(raised.error, why))
         if not results:
             raise errors[0][1]
@@ -192,4 +193,5 @@ def class_method(cls: ClassValue, owner: ClassValue, name: str) -> Function | No
     if last not in ("classmethod", "staticmethod"):
         return None
     bound = (cls,) if last == "classmethod" else ()
-    return Function(owner.module, found[0], found[0].decorators[1:], None, bound)
+    prefix = f"{owner.qualname}."
+    return Function(owner.module, found[0], found[0].decorators[1:], (), bound, prefix)

@@ -75,7 +75,7 @@ def is_ordinary(cls: ClassValue) -> bool:
         or (
             isinstance(member, ClassValue)
             and not member.facts.keywords
-            and not member.facts.decorators
+            and (member.followed or not member.facts.decorators)
         )
         for member in linearise(cls)
     )

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from auditor import facts as f
-from auditor.evaluation.exceptions import Exceptions
+from auditor.evaluation.contexts import Contexts
 from auditor.evaluation.frame import Frame, Jumping, Returning
 from auditor.values import (
     Trace,
+    Value,
 )
 
 
-class Statements(Exceptions):
+class Statements(Contexts):
     """Runs blocks of statements in a frame."""
 
     def block(self, frame: Frame, body: Iterable[f.Stmt]) -> None:
@@ -40,7 +41,15 @@ class Statements(Exceptions):
             self.use(frame, dotted, stmt.line)
 
     def _global(self, frame: Frame, stmt: f.Global) -> None:
-        frame.shared.update(stmt.names)
+        for name in stmt.names:
+            frame.shared[name] = self._meant(frame, name, stmt.nonlocal_)
+
+    @staticmethod
+    def _meant(frame: Frame, name: str, nonlocal_: bool) -> dict[str, Value]:
+        """The namespace in which ``global`` or ``nonlocal`` binds a name."""
+        if nonlocal_:
+            return next((scope for scope in frame.scopes[1:] if name in scope), frame.names)
+        return frame.module.names
 
     def _return(self, frame: Frame, stmt: f.Return) -> None:
         value = self.evaluate(stmt.value, frame, stmt.line) if stmt.value is not None else None

@@ -11,6 +11,8 @@ import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from msgspec import structs
+
 from auditor import releases
 from auditor.classes import Missing, lookup
 from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, IDENTITIES, Frame, is_plain
@@ -42,12 +44,14 @@ OPERATORS: dict[str, Callable[[Value, Value], Value]] = {
     ">": operator.gt, ">=": operator.ge,
     "+": operator.add, "-": operator.sub, "*": operator.mul, "%": operator.mod,
     "//": operator.floordiv, "|": operator.or_, "&": operator.and_, "^": operator.xor,
+    "/": operator.truediv, "**": operator.pow, "<<": operator.lshift, ">>": operator.rshift,
 }  # fmt: skip
 
 #: ``left op= right``: a list, set or dict changes itself, which other names may share.
 IN_PLACE: dict[str, Callable[[Value, Value], Value]] = {
     "+": operator.iadd, "-": operator.isub, "*": operator.imul, "%": operator.imod,
     "//": operator.ifloordiv, "|": operator.ior, "&": operator.iand, "^": operator.ixor,
+    "/": operator.itruediv, "**": operator.ipow, "<<": operator.ilshift, ">>": operator.irshift,
 }  # fmt: skip
 
 
@@ -66,13 +70,25 @@ class Truth(Machine):
     @contextmanager
     def branch(self, guard: Guard) -> Iterator[None]:
         """Follow one branch of an open condition."""
-        known, guards = self.known, self.open_guards
+        known, guards, mark = self.known, self.open_guards, self.containers.mark()
         self.known = {**known, guard.identity: not guard.negated}
         self.open_guards = (*guards, guard)
         try:
             yield
         finally:
             self.known, self.open_guards = known, guards
+            self.containers.leave(mark)
+
+    @contextmanager
+    def passage(self) -> Iterator[None]:
+        """Run a call, or a round of a loop: what it finds settled on its way ends with it."""
+        known, guards, mark = self.known, self.open_guards, self.containers.mark()
+        try:
+            yield
+        finally:
+            if self.open_guards is not guards:
+                self.known, self.open_guards = known, guards
+                self.containers.leave(mark)
 
     def _possible(self, guard: Guard) -> bool:
         settled = self.known.get(guard.identity)
@@ -93,9 +109,9 @@ class Truth(Machine):
                 return value
             case Opaque(truth=bool() as settled):
                 return settled
-            case Opaque(reason=reason, where=where, text=text, key=key):
+            case Opaque(key=key) as opaque:
                 known = self.settled(key)
-                return Undecided(reason, where, text, key) if known is None else known
+                return opaque.why() if known is None else known
             case Either():
                 options = self.alive(value)
                 return self._agreed(
@@ -128,7 +144,7 @@ class Truth(Machine):
             elif answers.get(False) is False and answers.get(True) is True:
                 key = f"!{guard.identity}"
         why = f"depends on `{guard.text}` at {guard.where}, which is open"
-        return Undecided(why, guard.where, guard.text, key)
+        return Undecided(why, guard.where, guard.text, key, guard.own)
 
     def _instance_truth(self, cls: ClassValue, where: Place) -> bool | Undecided:
         for special in ("__bool__", "__len__"):
@@ -150,7 +166,7 @@ class Truth(Machine):
             if isinstance(positive, Undecided):
                 key = positive.key
                 key = key.removeprefix("!") if key.startswith("!") else key and f"!{key}"
-                return Undecided(positive.reason, positive.where, positive.text, key)
+                return structs.replace(positive, key=key)
             return not positive
         if op == "is":
             return self._identical(left, right)
@@ -176,7 +192,7 @@ class Truth(Machine):
     def _identical(self, left: Value, right: Value) -> bool | Undecided:
         for value in (left, right):
             if isinstance(value, Opaque):
-                return Undecided(value.reason, value.where, value.text)
+                return Undecided(value.reason, value.where, value.text, "", value.own)
         if left is None or right is None:
             other = right if left is None else left
             if isinstance(other, Foreign):
@@ -195,7 +211,7 @@ class Truth(Machine):
     ) -> bool | Undecided:
         for value in (left, right):
             if isinstance(value, Opaque):
-                return Undecided(value.reason, value.where, value.text)
+                return Undecided(value.reason, value.where, value.text, "", value.own)
             if isinstance(value, Foreign):
                 return Undecided(f"the value of {value.name} is not known", None, value.name)
         if isinstance(left, Version) and is_plain(right):
@@ -230,7 +246,7 @@ class Truth(Machine):
     def _contains(self, item: Value, container: Value, frame: Frame, line: int) -> bool | Undecided:
         for value in (item, container):
             if isinstance(value, Opaque):
-                return Undecided(value.reason, value.where, value.text)
+                return Undecided(value.reason, value.where, value.text, "", value.own)
         if isinstance(container, dict | set | frozenset):
             self._python(lambda a, _: hash(a), stand_in(item), None, frame, line)
         if is_plain(item) and is_plain(container):
@@ -273,4 +289,4 @@ class Truth(Machine):
         return builtin_error(type(error).__name__, message, place)
 
     def _placed(self, why: Undecided, frame: Frame, line: int) -> Undecided:
-        return why if why.where else Undecided(why.reason, frame.place(line), why.text, why.key)
+        return why if why.where else structs.replace(why, where=frame.place(line))

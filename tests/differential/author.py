@@ -36,7 +36,8 @@ class Author(Reader):
         writers = [self._assign, self._from, self._from, self._from, self._import, self._star,
                    self._third_party, self._class, self._class, self._class, self._assign,
                    self._function, self._patch, self._delete, self._by_name, self._augmented,
-                   self._exported, self._unpacked, self._instance]  # fmt: skip
+                   self._exported, self._unpacked, self._instance, self._effect, self._effect,
+                   self._decorated]  # fmt: skip
         if depth:
             writers += [self._if, self._if, self._if, self._try, self._try, self._try,
                         self._suppress, self._loop]  # fmt: skip
@@ -217,6 +218,47 @@ class Author(Reader):
         form = self.pick(("{0}.{1} = {2}", 'setattr({0}, "{1}", {2})', "{0}.{1} = lambda self: 1",
                           'if not hasattr({0}, "{1}"): {0}.{1} = {2}', "del {0}.{1}"))  # fmt: skip
         return [form.format(cls, name, self.constant())]
+
+    def _effect(self, depth: int) -> Lines:
+        """A function that does something to others when it is called, and a call of it."""
+        if self.in_class:
+            return self._assign(depth)
+        cls, name = self.named("class", CLASSES), self.pick(CONSTANTS)
+        made: list[Lines] = [
+            ["global y", f"y = {self.pick(LITERALS)}"],
+            [f'globals()["y"] = {self.pick(LITERALS)}'],
+            [f"if {self.condition(1)}:", f'    raise {self.pick(ERRORS)}("from a call")'],
+            ["import present_lib.sub", "return 1"],
+            [f"return {name}" if self.bound.get(name) == "constant" else "return 1"],
+        ]
+        if cls and (cls in self.sure or not self.world.open):
+            attribute = self.pick(ATTRIBUTES)
+            made += [[f"{cls}.{attribute} = {self.constant()}"],
+                     [f'setattr({cls}, "{attribute}", 1)']]  # fmt: skip
+        table = []
+        if depth == TOP and not self.world.open:
+            table = ["table = {}"]
+            made += [[f"table[{self.pick(LITERALS[:5])}] = 1"], ['table.setdefault("k", 2)']]
+        body = self.pick(made)
+        self.bind("y", "constant")
+        lines = [*table, "def act():", *(f"    {line}" for line in body)]
+        if body[-1].startswith("return") and self.chance(50):
+            return [*lines, "x = act()", f"{name} = {self.pick(LITERALS)}"]
+        if depth and self.chance(40):
+            return [*lines, "try:", "    act()", f"except {self.pick(CAUGHT)}:", "    pass"]
+        return [*lines, "act()", *(["x = len(table)"] if table else [])]
+
+    def _decorated(self, depth: int) -> Lines:
+        """A class under a decorator that changes, replaces or refuses it."""
+        if self.in_class or depth < TOP or self.world.open:
+            return self._class(depth)
+        made: list[Lines] = [
+            [f"cls.{self.pick(ATTRIBUTES)} = 1", "return cls"],
+            [f"if {self.condition(1)}:", f'    raise {self.pick(ERRORS)}("refused")', "return cls"],
+            ["class Wrapped(cls):", f"    {self.pick(ATTRIBUTES)} = 2", "return Wrapped"],
+        ]
+        body = self.pick(made)
+        return ["def deco(cls):", *(f"    {line}" for line in body), "@deco", *self._class(depth)]
 
     def _delete(self, depth: int) -> Lines:
         known = list(self.bound)

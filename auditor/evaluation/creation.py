@@ -1,0 +1,96 @@
+"""What making a class runs besides its body: ``__init_subclass__``, metaclasses, decorators."""
+
+from __future__ import annotations
+
+from auditor import facts as f
+from auditor.classes import linearise
+from auditor.evaluation.frame import Frame
+from auditor.evaluation.machine import Machine
+from auditor.evaluation.touches import text_of
+from auditor.values import ClassValue, Function, Instance, Opaque, Value
+
+#: Methods of a metaclass that can give a class attributes that its body does not have.
+_MAKING = ("__new__", "__prepare__", "__call__")
+_SERVING = ("__getattr__", "__getattribute__")
+
+Keywords = tuple[tuple[str, Value], ...]
+
+
+def metaclass_of(cls: ClassValue, keywords: Keywords) -> Value:
+    """The metaclass that a class is made with: its own, else that of a base; None for ``type``."""
+    own = next((value for name, value in keywords if name == "metaclass"), None)
+    if isinstance(own, ClassValue):
+        return own
+    inherited = (base.metaclass for base in cls.bases if isinstance(base, ClassValue))
+    return next((value for value in inherited if value is not None), own)
+
+
+def is_hooked(cls: ClassValue) -> bool:
+    """Whether a class or a base of it defines ``__init_subclass__``."""
+    for base in cls.bases:
+        if isinstance(base, ClassValue) and base.hooked:
+            return True
+    for stmt in cls.facts.body:
+        if isinstance(stmt, f.Func) and stmt.name == "__init_subclass__":
+            return True
+    return False
+
+
+def run_hooks(run: Machine, cls: ClassValue, keywords: Keywords, frame: Frame, line: int) -> None:
+    """Run what ``type`` runs once a class is there.
+
+    Raises:
+        PythonError: what a hook raises.
+    """
+    place = frame.place(line)
+    words = tuple((name, value) for name, value in keywords if name != "metaclass")
+    for base in linearise(cls)[1:]:
+        hook = _own_method(base, "__init_subclass__")
+        if hook is not None:
+            run.invoke(hook, (cls,), words, frame, place, f"class {cls.qualname}")
+            break
+    if isinstance(cls.metaclass, ClassValue):
+        made = Instance(cls.metaclass, place)
+        if _can_add_names(run, cls.metaclass):
+            why = f"{cls.metaclass.qualname} may add it"
+            cls.wild = cls.wild or Opaque(why, place, f"metaclass={cls.metaclass.qualname}")
+        for meta in linearise(cls.metaclass):
+            maker = _own_method(meta, "__init__")
+            if maker is not None:
+                given = (cls, cls.facts.name, tuple(cls.bases), Opaque("a namespace", place))
+                run.invoke(maker, given, words, frame, place, made.cls.qualname)
+                break
+
+
+def _own_method(cls: Value, name: str) -> Function | None:
+    if not isinstance(cls, ClassValue):
+        return None
+    found = [s for s in cls.facts.body if isinstance(s, f.Func) and s.name == name]
+    decorators = found[0].decorators if found else ()
+    if name == "__init_subclass__" and decorators == (f.Name("classmethod"),):
+        decorators = ()
+    if len(found) != 1:
+        return None
+    return Function(cls.module, found[0], decorators, prefix=f"{cls.qualname}.")
+
+
+def _can_add_names(run: Machine, metaclass: ClassValue) -> bool:
+    """Whether the text of a metaclass can give classes more than their bodies bind."""
+    for member in linearise(metaclass):
+        if not isinstance(member, ClassValue):
+            continue
+        if any(_own_method(member, name) is not None for name in _SERVING):
+            return True
+        for name in _MAKING:
+            method = _own_method(member, name)
+            if method is not None and _changes(run, method):
+                return True
+    return False
+
+
+def _changes(run: Machine, method: Function) -> bool:
+    facts = run.function_facts(method)
+    if not isinstance(facts, f.FunctionFacts):
+        return True
+    text = text_of(facts)
+    return bool(text.heads or text.any_name or text.makes_dicts)
