@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from auditor import facts as f
 from auditor.imports import ImportRun
 from auditor.program import Files
 from auditor.syntax import parse
 from auditor.values import ClassValue, Function, ModuleValue, Place, PythonError, Value
+
+if TYPE_CHECKING:
+    from auditor.headpath.attributes import Attribute
 
 Functions = dict[str, ast.FunctionDef]
 
@@ -81,6 +85,9 @@ class SourceBodies:
         self._run = run
         self._syntax = syntax
         self._outside = outside or {}
+        #: Attributes by class and name, as :class:`~auditor.headpath.attributes.Attributes` finds
+        #: them; the same for every draft class of a run.
+        self.known_attributes: dict[tuple[int, str], tuple[Attribute, ...]] = {}
 
     def functions(self, cls: ClassValue) -> Functions:
         """The methods that the body of ``cls`` defines, the last of each name."""

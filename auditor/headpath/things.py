@@ -32,9 +32,20 @@ class Things:
         self._bodies = bodies
         self._attributes = Attributes(bodies)
         self._rule = rule
+        # Terms are shared, and asked again and again; by identity, with the term kept alive.
+        self._classes: dict[int, tuple[Term, ClassValue | Foreign | None]] = {}
+        self._kinds: dict[tuple[int, tuple[str, ...]], bool] = {}
 
     def class_of(self, term: Term) -> ClassValue | Foreign | None:
         """The class that a term is an instance of, as far as ``__init__`` says."""
+        if not isinstance(term, Self | Part | Item):
+            return None
+        known = self._classes.get(id(term))
+        if known is None:
+            known = self._classes[id(term)] = (term, self._class_of(term))
+        return known[1]
+
+    def _class_of(self, term: Term) -> ClassValue | Foreign | None:
         match term:
             case Self():
                 return self._root
@@ -127,6 +138,13 @@ class Things:
             return cls.name in names
         if cls is None:
             return False
+        key = (id(cls), tuple(names))
+        if key not in self._kinds:
+            self._kinds[key] = self._derives(cls, names)
+        return self._kinds[key]
+
+    @staticmethod
+    def _derives(cls: ClassValue, names: Sequence[str]) -> bool:
         for member in linearise(cls):
             dotted = (
                 member.dotted if isinstance(member, ClassValue) else getattr(member, "name", "")
