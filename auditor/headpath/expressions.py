@@ -231,12 +231,13 @@ class Expressions(Things, ABC):
         if part in state.stores:
             return [(state.stores[part], state)]
         values = self.values_of(owner, name)
-        if len(values) == 1 and values[0].alias and (owner, name) != (owner, values[0].alias[-1]):
+        cls = self.class_of(owner)
+        fixed = isinstance(cls, ClassValue) and self._attributes.elsewhere(cls, name) is None
+        if len(values) == 1 and values[0].alias and fixed and name != values[0].alias[-1]:
             term: Term = owner
             for attr in values[0].alias:
                 term = Part(term, attr, place=place)
             return [(term, state)]
-        cls = self.class_of(owner)
         if isinstance(cls, ClassValue) and not values:
             found = self.method(cls, name)
             if found is not None and _is_property(found[1]):
