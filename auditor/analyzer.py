@@ -19,7 +19,9 @@ from auditor.headpath.equivalence import Equivalence, compare
 from auditor.headpath.norms import Convention, Forward, convention
 from auditor.headpath.path import HeadPath, head_path
 from auditor.headpath.shapes import shape_of
+from auditor.headpath.state import Outcome, State
 from auditor.headpath.symbolic import Symbolic
+from auditor.headpath.terms import Unknown
 from auditor.imports import ImportRun
 from auditor.rulesdata import Capability, ShapeRule, head_rule, shapes
 from auditor.values import ClassValue, Place
@@ -99,7 +101,8 @@ class Analyzer:
         symbolic = Symbolic(cls, self._bodies, head_rule())
         agrees = self._capability.agrees_with
         logits = _path(cls, symbolic, agrees) if agrees is not None else None
-        tokens = _path(cls, symbolic, self._capability.name)
+        first = symbolic.first_parameter(agrees) if logits is not None and agrees else None
+        tokens = _path(cls, symbolic, self._capability.name, first)
         agree = compare(logits, tokens) if logits is not None and tokens is not None else None
         premises = Premises(symbolic, self._bodies, cls, head_rule()).of(logits) if logits else ()
         agree = _under(agree, premises)
@@ -143,8 +146,15 @@ def _special(kind: str) -> ShapeRule | None:
     return next((rule for rule in shapes() if rule.special == kind), None)
 
 
-def _path(cls: ClassValue, symbolic: Symbolic, method: str) -> HeadPath | None:
+def _path(
+    cls: ClassValue, symbolic: Symbolic, method: str, first: str | None = None
+) -> HeadPath | None:
     """The head path of a method that the class has, or may have."""
     if not isinstance(lookup(cls, method), Found | Open):
         return None
-    return head_path(method, symbolic.run(method))
+    try:
+        return head_path(method, symbolic.run(method, first))
+    except RecursionError:
+        where = Place(cls.module.path, cls.facts.line)
+        deep = Unknown(f"{method} is nested too deeply", str(where), place=where)
+        return head_path(method, (Outcome(deep, State({})),))
