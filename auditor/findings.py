@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from auditor.analyzer import Analysis
-from auditor.contracts.contract import Call, Contracts, Drafter, Selected
+from auditor.contracts.contract import Contracts
+from auditor.contracts.drafters import Call, Drafter
+from auditor.contracts.selection import Selected
 from auditor.contracts.signature import misfit, open_binding, signature
 from auditor.coverage import Finding, Row
 from auditor.headpath.brief import name_of
