@@ -226,7 +226,9 @@ class Job:
             return engine.contracts(names)
 
         kept = KeptContracts(Cache(CacheConfig(self._folder)), self.files, asked)
-        return replace(kept.get(read), guards=guards)
+        flag = self._capability.flag
+        flagged = flag is None or self._has_flag(flag.holder, flag.name)
+        return replace(kept.get(read), guards=guards, flagged=flagged)
 
     def platforms(self) -> Iterable[Platform]:
         """The platforms asked for, with the user's options, in the order of reports."""

@@ -120,9 +120,9 @@ class Findings:
             yield from self._fitting(subject, selected, call)
         for call in others:
             yield from self._fitting_other(subject, drafter, call)
-        if not calls:
+        if not calls and self._contracts.flagged:
             yield self._never(drafter)
-        elif not drafter.guarded:
+        elif calls and not drafter.guarded:
             message = f"{drafter.cls.name} calls {name}, and does not ask whether the model has it"
             yield Remark("SD104", message, calls[0].where)
         yield from self._dropping(subject, selected, calls, others)

@@ -7,7 +7,17 @@ from textwrap import dedent, indent
 
 import pytest
 from trees.heads import HEAD, LAYERS
-from trees.minivllm import ARCHITECTURE, GUARD, INIT, MIXIN, RUNNER, coverage, line_of, row_of
+from trees.minivllm import (
+    ARCHITECTURE,
+    GUARD,
+    INIT,
+    MIXIN,
+    RUNNER,
+    SPECULATIVE,
+    coverage,
+    line_of,
+    row_of,
+)
 
 from auditor.api import Request, Resources, audit
 from auditor.coverage import Coverage, Finding, Row
@@ -177,6 +187,16 @@ def test_a_flag_that_does_nothing() -> None:
     (accepted,) = found(audited(proposer("", guard=False), draft()), "SD103")
     assert "is accepted and does nothing" in accepted.message
     assert found(audited(proposer("hidden_states"), draft()), "SD103") == []
+
+
+def test_a_release_without_the_flag_accepts_none() -> None:
+    config = 'from typing import Literal\nSpeculativeMethod = Literal["mtp"]\n'
+    more = {SPECULATIVE: f"{config}class SpeculativeConfig:\n    method: str | None = None\n"}
+    document = audited(proposer("", guard=False), draft(), more)
+    assert [caller.class_ for caller in document.callers] == [
+        "vllm.v1.spec_decode.proposer.Proposer"
+    ]
+    assert found(document, "SD103") == []
 
 
 def test_a_call_without_a_guard() -> None:

@@ -38,6 +38,7 @@ class Contracts:
         selected: for each architecture, what may draft for it.
         runners: the model runners that choose.
         problems: what was not followed.
+        flagged: the release has the setting that makes the engine use the capability.
     """
 
     guards: tuple[GuardSite, ...] = ()
@@ -46,6 +47,7 @@ class Contracts:
     selected: dict[str, tuple[Selected, ...]] = field(default_factory=dict)
     runners: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
+    flagged: bool = True
 
     def of(self, architecture: str) -> tuple[tuple[Selected, Drafter], ...]:
         """What may draft for an architecture, each with what it calls."""
