@@ -147,6 +147,15 @@ def test_unpacked_arguments_leave_it_open(tokens: str) -> None:
     assert len(found(document, "SD106")) == 1
 
 
+@pytest.mark.parametrize("mark", ["@property", "@of_our_own"])
+def test_a_decorator_that_may_change_the_signature_leaves_it_open(mark: str) -> None:
+    marked = draft().replace("    def get_top_tokens", f"    {mark}\n    def get_top_tokens")
+    model = f"def of_our_own(function):\n    return function\n{marked}"
+    assert len(found(audited(proposer(STEP), model), "SD106")) == 1
+    kept = draft().replace("    def get_top_tokens", "    @torch.no_grad()\n    def get_top_tokens")
+    assert len(found(audited(proposer(STEP), kept), "SD101")) == 1
+
+
 def test_a_method_that_is_no_definition_leaves_it_open() -> None:
     model = draft() + "    get_top_tokens = len\n"
     document = audited(proposer("hidden_states"), model)
