@@ -106,7 +106,8 @@ class Analyzer:
         symbolic = Symbolic(cls, self._bodies, head_rule())
         agrees = self._capability.agrees_with
         logits = _path(cls, symbolic, agrees) if agrees is not None else None
-        tokens = _path(cls, symbolic, self._capability.name)
+        first = symbolic.first_parameter(agrees) if logits is not None and agrees else None
+        tokens = _path(cls, symbolic, self._capability.name, first)
         agree = compare(logits, tokens) if logits is not None and tokens is not None else None
         premises = Premises(symbolic, self._bodies, cls, head_rule()).of(logits) if logits else ()
         agree = _under(agree, premises)
@@ -156,8 +157,10 @@ def _special(kind: str) -> ShapeRule | None:
     return next((rule for rule in shapes() if rule.special == kind), None)
 
 
-def _path(cls: ClassValue, symbolic: Symbolic, method: str) -> HeadPath | None:
+def _path(
+    cls: ClassValue, symbolic: Symbolic, method: str, first: str | None = None
+) -> HeadPath | None:
     """The head path of a method that the class has, or may have."""
     if not isinstance(lookup(cls, method), Found | Open):
         return None
-    return head_path(method, symbolic.run(method))
+    return head_path(method, symbolic.run(method, first))

@@ -546,3 +546,13 @@ def test_help_into_a_closed_pipe_is_no_finding() -> None:
     )
     os.close(write)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_shape_takes_an_architecture_or_none(capsys: Capture, engine: Engine) -> None:
+    assert audit("shape", "--quiet") == 0
+    assert "head paths, 0 families" in capsys.readouterr().out
+    assert audit("shape", "DeepSeekMTPModel", "--format", "json", "--quiet") == 0
+    assert json.loads(capsys.readouterr().out)["families"] == []
+    assert engine.requests[-1].architectures == ("DeepSeekMTPModel",)
+    assert audit("shape", "--format", "csv") == 2
+    assert audit("--only", "no", "shape") == 2
