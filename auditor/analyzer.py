@@ -26,6 +26,11 @@ from auditor.imports import ImportRun
 from auditor.rulesdata import Capability, ShapeRule, head_rule, shapes
 from auditor.values import ClassValue, Place
 
+#: Decorators of the standard library and PyTorch that leave the signature of a method alone.
+_PLAIN_DECORATORS = frozenset(
+    "staticmethod classmethod abstractmethod final override inference_mode no_grad".split()
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
@@ -88,6 +93,8 @@ class Analyzer:
         function = self._bodies.functions(found.owner).get(name)
         if function is None or found.where.path != found.owner.module.path:
             return None
+        if not all(map(_keeps_signature, function.decorator_list)):
+            return None
         first = min([function.lineno, *(mark.lineno for mark in function.decorator_list)])
         if not first <= found.where.line <= function.lineno:
             return None  # the name is bound to something else further down
@@ -123,6 +130,12 @@ class Analyzer:
     def _convention(self, cls: ClassValue, logits: HeadPath) -> Convention | None:
         forward = Forward(cls, self._bodies, head_rule(), logits)
         return convention(forward, logits, head_rule())
+
+
+def _keeps_signature(decorator: ast.expr) -> bool:
+    """Whether what a decorator makes of a method is called as the method is written."""
+    function = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return ast.unparse(function).rpartition(".")[2] in _PLAIN_DECORATORS
 
 
 def _under(agree: Equivalence | None, premises: tuple[Premise, ...]) -> Equivalence | None:

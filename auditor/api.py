@@ -34,7 +34,7 @@ def audit(source: Source, request: Request, resources: Resources | None = None) 
         # A kept answer needs none of what an answer is made with.
         from auditor.job import Job
 
-        coverage, grounds = Job(source, request, files).run(resources.processes)
+        coverage, grounds = Job(source, request, files, resources.cache).run(resources.processes)
         if name:
             memo.store(name, coverage, files, source, grounds)
         return coverage

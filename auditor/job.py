@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 
 from auditor import facts as f
 from auditor.answers import Asked, OpenCondition, PlatformAnswer, ask, matches
-from auditor.contracts.contract import Contracts, Engine, Selected
+from auditor.contracts.contract import Contracts, Engine
+from auditor.contracts.kept import KeptContracts, Recorder
+from auditor.contracts.selection import Selected
 from auditor.coverage import (
     SCHEMA_VERSION,
     Caller,
@@ -28,7 +32,7 @@ from auditor.evaluation.import_statements import Conventions
 from auditor.headpath.bodies import Syntax
 from auditor.imports import ImportRun
 from auditor.loading import outside_stores
-from auditor.memo import Grounds, digest_of
+from auditor.memo import Grounds, digest_of, tool_digest
 from auditor.modules import program_of
 from auditor.platforms import Platform, build, normal_text
 from auditor.prefetch import prefetch
@@ -47,6 +51,7 @@ from auditor.rulesdata import (
     target,
     vendored,
 )
+from auditor.sources.cache import Cache, CacheConfig
 from auditor.sources.tree import Source
 from auditor.values import Place, Version
 
@@ -66,9 +71,19 @@ def conventions() -> Conventions:
 
 
 class Job:
-    """One audit: the files of a source, and what is asked of them."""
+    """One audit: the files of a source, and what is asked of them.
 
-    def __init__(self, source: Source, request: Request, files: Files) -> None:
+    Args:
+        source: what is audited.
+        request: what is asked.
+        files: the files of the source.
+        folder: where what was read of the engine is kept, or None.
+    """
+
+    def __init__(
+        self, source: Source, request: Request, files: Files, folder: Path | None = None
+    ) -> None:
+        self._folder = folder
         self._source = source
         self._request = request
         self._capability = capability(_DEFAULT_CAPABILITY)
@@ -140,9 +155,17 @@ class Job:
 
     def _engine(self, guards: tuple[GuardSite, ...]) -> Contracts:
         """Who calls the capability; the same on every platform."""
-        engine = Engine(self.files, self.program.modules, self._capability, engine_rule())
-        names = dict.fromkeys(entry.architecture for entry in self._entries())
-        return engine.contracts(tuple(names), guards)
+        names = tuple(dict.fromkeys(entry.architecture for entry in self._entries()))
+        asked = (tool_digest(), self._capability, names, sorted(self.program.modules.items()))
+
+        def read(files: Recorder) -> Contracts:
+            engine = Engine(files, self.program.modules, self._capability, engine_rule())
+            return engine.contracts(names)
+
+        kept = KeptContracts(Cache(CacheConfig(self._folder)), self.files, asked)
+        flag = self._capability.flag
+        flagged = flag is None or self._has_flag(flag.holder, flag.name)
+        return replace(kept.get(read), guards=guards, flagged=flagged)
 
     def platforms(self) -> Iterable[Platform]:
         """The platforms asked for, with the user's options, in the order of reports."""
@@ -248,13 +271,14 @@ class Job:
 
     def _callers(self) -> Iterable[Caller]:
         """What drafts for the architectures asked for, each class once for all of them."""
+        known = {drafter.cls: drafter for drafter in self._contracts.drafters}
         found: dict[Selected, list[str]] = {}
         for name, selected in self._contracts.selected.items():
             if matches(name, self._request.architectures):
                 for one in selected:
                     found.setdefault(one, []).append(name)
         for one, names in found.items():
-            drafter = self._contracts.drafters[one.drafter]
+            drafter = known[one.drafter]
             calls = (self._cited("call", call.where, call.form) for call in drafter.calls)
             yield Caller(
                 str(one.drafter),

@@ -7,7 +7,17 @@ from textwrap import dedent, indent
 
 import pytest
 from trees.heads import HEAD, LAYERS
-from trees.minivllm import ARCHITECTURE, GUARD, INIT, MIXIN, RUNNER, coverage, line_of, row_of
+from trees.minivllm import (
+    ARCHITECTURE,
+    GUARD,
+    INIT,
+    MIXIN,
+    RUNNER,
+    SPECULATIVE,
+    coverage,
+    line_of,
+    row_of,
+)
 
 from auditor.api import Request, Resources, audit
 from auditor.coverage import Coverage, Finding, Row
@@ -137,6 +147,15 @@ def test_unpacked_arguments_leave_it_open(tokens: str) -> None:
     assert len(found(document, "SD106")) == 1
 
 
+@pytest.mark.parametrize("mark", ["@property", "@of_our_own"])
+def test_a_decorator_that_may_change_the_signature_leaves_it_open(mark: str) -> None:
+    marked = draft().replace("    def get_top_tokens", f"    {mark}\n    def get_top_tokens")
+    model = f"def of_our_own(function):\n    return function\n{marked}"
+    assert len(found(audited(proposer(STEP), model), "SD106")) == 1
+    kept = draft().replace("    def get_top_tokens", "    @torch.no_grad()\n    def get_top_tokens")
+    assert len(found(audited(proposer(STEP), kept), "SD101")) == 1
+
+
 def test_a_method_that_is_no_definition_leaves_it_open() -> None:
     model = draft() + "    get_top_tokens = len\n"
     document = audited(proposer("hidden_states"), model)
@@ -177,6 +196,16 @@ def test_a_flag_that_does_nothing() -> None:
     (accepted,) = found(audited(proposer("", guard=False), draft()), "SD103")
     assert "is accepted and does nothing" in accepted.message
     assert found(audited(proposer("hidden_states"), draft()), "SD103") == []
+
+
+def test_a_release_without_the_flag_accepts_none() -> None:
+    config = 'from typing import Literal\nSpeculativeMethod = Literal["mtp"]\n'
+    more = {SPECULATIVE: f"{config}class SpeculativeConfig:\n    method: str | None = None\n"}
+    document = audited(proposer("", guard=False), draft(), more)
+    assert [caller.class_ for caller in document.callers] == [
+        "vllm.v1.spec_decode.proposer.Proposer"
+    ]
+    assert found(document, "SD103") == []
 
 
 def test_a_call_without_a_guard() -> None:

@@ -12,7 +12,7 @@ from auditor.contracts.drafters import Drafter, calls_in
 
 def _drafter(name: str, classes: str = CLASSES) -> Drafter:
     found = contracts({DRAFTERS: classes})
-    (drafter,) = [one for cls, one in found.drafters.items() if cls.name == name]
+    (drafter,) = [one for one in found.drafters if one.cls.name == name]
     return drafter
 
 

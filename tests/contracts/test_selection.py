@@ -25,6 +25,7 @@ def test_an_architecture_that_nothing_leads_to_says_so() -> None:
         "no configuration was found that leads to this architecture"
     )
     assert found.unknown("AlphaModel") is None
+    assert set(found.selected) == {"AlphaModel", "BetaModel", "EagleFirstModel"}
 
 
 def test_without_a_runner_nothing_is_known() -> None:
