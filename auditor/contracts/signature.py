@@ -35,8 +35,9 @@ def _keywords(call: Call, arguments: ast.arguments, given: Iterable[str]) -> str
             return f"got multiple values for argument '{keyword}'"
         if keyword in named or arguments.kwarg is not None:
             continue
-        if keyword in only:
-            mistaken = ", ".join(word for word in call.keywords if word in only)
+        # CPython names all of these at the first keyword that no parameter takes.
+        mistaken = ", ".join(word for word in call.keywords if word in only)
+        if mistaken:
             return f"got some positional-only arguments passed as keyword arguments: '{mistaken}'"
         return f"got an unexpected keyword argument '{keyword}'"
     return None

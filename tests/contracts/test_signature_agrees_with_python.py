@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.contracts.drafters import Call, calls_in
@@ -81,6 +81,7 @@ def arguments(draw: st.DrawFn) -> str:
     return ", ".join(given_)
 
 
+@settings(max_examples=400)
 @given(signatures(), arguments())
 def test_a_call_fits_as_python_binds_it(made: Signature, call: str) -> None:
     assert misfit(_call(call), _method(str(made)), "K.m") == _python(str(made), call)
