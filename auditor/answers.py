@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import msgspec
 
 from auditor import facts as f
-from auditor.analyzer import Analyzer
+from auditor.analyzer import Analyses, Analyzer
 from auditor.coverage import Head, Row
 from auditor.engine import GuardSite
 from auditor.evaluation.import_statements import Conventions, Program
@@ -60,6 +60,7 @@ class Asked(msgspec.Struct, frozen=True):
 
     files: Files
     syntax: Syntax
+    analyses: Analyses
     program: Program
     conventions: Conventions
     capability: Capability
@@ -83,7 +84,10 @@ def ask(asked: Asked, platform: Platform, table: Table) -> PlatformAnswer:
         if matches(entry.architecture, asked.architectures)
     )
     rows, heads = _analysed(
-        asked, rows, introspector, Analyzer(run, asked.syntax, asked.outside, asked.capability)
+        asked,
+        rows,
+        introspector,
+        Analyzer(run, asked.syntax, asked.outside, asked.capability, asked.analyses),
     )
     return PlatformAnswer(
         platform=platform.name,

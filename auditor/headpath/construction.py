@@ -9,19 +9,17 @@ as the same text are the same.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from auditor.headpath.arguments import parameters
-from auditor.headpath.attributes import Attribute, Bodies, is_self_attribute
+from auditor.headpath.attributes import Attribute, Bodies
 from auditor.headpath.terms import Item, Part, Self, Term
 from auditor.headpath.things import Things
 from auditor.values import ClassValue, Foreign, Place
 
 #: So many names are replaced in one text; what assigns itself would go on for ever.
 _MAX_STEPS = 60
-
-_Test = Callable[[ast.AST], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +145,7 @@ class _Resolver(ast.NodeTransformer):
         """A local, else a parameter, else the name itself."""
         if self._budget[0] <= 0:
             return node
-        assigned = _assigned(self._scope.init, lambda t: _is_name(t, node.id))
+        assigned = _assigned(self._scope.init, node.id)
         if len(assigned) == 1 and node.id not in self._busy:
             return self._again(assigned[0], self._scope, self._busy | {node.id})
         return self._parameter(node) if len(assigned) < 2 else node
@@ -165,7 +163,7 @@ class _Resolver(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         """An attribute of ``self`` that ``__init__`` assigns once; else the attribute."""
         if isinstance(node.value, ast.Name) and node.value.id == "self":
-            assigned = _assigned(self._scope.init, lambda t: is_self_attribute(t, node.attr))
+            assigned = _assigned(self._scope.init, f"self.{node.attr}")
             name = f"self.{node.attr}"
             if len(assigned) != 1 or name in self._busy:
                 return node
@@ -181,19 +179,28 @@ class _Resolver(ast.NodeTransformer):
         return visited
 
 
-def _is_name(target: ast.AST, name: str) -> bool:
-    return isinstance(target, ast.Name) and target.id == name
+def _assigned(init: ast.FunctionDef, target: str) -> list[ast.expr]:
+    """What an ``__init__`` assigns to ``name`` or ``self.name``, every time that it does."""
+    return _assignments(init).get(target, [])
 
 
-def _assigned(init: ast.FunctionDef, is_target: _Test) -> list[ast.expr]:
-    """What an ``__init__`` assigns to a target, every time that it does."""
-    found: list[ast.expr] = []
+@lru_cache(maxsize=512)
+def _assignments(init: ast.FunctionDef) -> dict[str, list[ast.expr]]:
+    found: dict[str, list[ast.expr]] = {}
     for node in ast.walk(init):
         match node:
-            case ast.Assign(targets=targets, value=value) if any(map(is_target, targets)):
-                found.append(value)
-            case ast.AnnAssign(target=target, value=ast.expr() as value) if is_target(target):
-                found.append(value)
+            case ast.Assign(targets=targets, value=value):
+                pairs: list[tuple[ast.expr, ast.expr]] = [(target, value) for target in targets]
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                pairs = [(target, value)]
+            case _:
+                continue
+        for to, what in pairs:
+            match to:
+                case ast.Name(id=name):
+                    found.setdefault(name, []).append(what)
+                case ast.Attribute(value=ast.Name(id="self"), attr=attr):
+                    found.setdefault(f"self.{attr}", []).append(what)
     return found
 
 
