@@ -8,7 +8,7 @@ fits; equivalence is read off the two head paths.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 
 from auditor.classes import Found, Open, lookup
@@ -18,6 +18,7 @@ from auditor.headpath.conditions import Premise, Premises
 from auditor.headpath.equivalence import Equivalence, compare
 from auditor.headpath.norms import Convention, Forward, convention
 from auditor.headpath.path import HeadPath, head_path
+from auditor.headpath.questions import Answers, fingerprint
 from auditor.headpath.shapes import shape_of
 from auditor.headpath.state import Outcome, State
 from auditor.headpath.symbolic import Symbolic
@@ -65,6 +66,10 @@ class Analysis:
         return "unnamed" if known else None
 
 
+#: Analyses by class, each with the answers that it rests on; shared by the runs of one audit.
+Analyses = dict[Hashable, list[tuple[Answers, Analysis]]]
+
+
 class Analyzer:
     """Analyses the classes of one import run, each once."""
 
@@ -74,7 +79,9 @@ class Analyzer:
         syntax: Syntax,
         outside: Mapping[str, Place],
         capability: Capability,
+        analyses: Analyses | None = None,
     ) -> None:
+        self._analyses: Analyses = {} if analyses is None else analyses
         self._bodies = SourceBodies(run, syntax, outside)
         self._capability = capability
         self._known: dict[int, Analysis] = {}
@@ -82,7 +89,7 @@ class Analyzer:
     def analyse(self, cls: ClassValue, stub: bool = False) -> Analysis:
         """The analysis of a class; a stub, which cannot be made, has no head."""
         if id(cls) not in self._known:
-            self._known[id(cls)] = self._stub(cls) if stub else self._analyse(cls)
+            self._known[id(cls)] = self._stub(cls) if stub else self._shared(cls)
         return self._known[id(cls)]
 
     def method(self, cls: ClassValue, name: str) -> tuple[str, ast.FunctionDef] | None:
@@ -99,6 +106,17 @@ class Analyzer:
         if not first <= found.where.line <= function.lineno:
             return None  # the name is bound to something else further down
         return f"{found.owner.qualname}.{name}", function
+
+    def _shared(self, cls: ClassValue) -> Analysis:
+        """The analysis of the same class by another run, where it would come out the same."""
+        key = fingerprint(cls)
+        for answers, analysis in self._analyses.get(key, ()):
+            if self._bodies.answers_alike(answers):
+                return analysis
+        self._bodies.asked = {}
+        analysis = self._analyse(cls)
+        self._analyses.setdefault(key, []).append((self._bodies.asked, analysis))
+        return analysis
 
     @staticmethod
     def _stub(cls: ClassValue) -> Analysis:

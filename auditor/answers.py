@@ -13,7 +13,7 @@ from functools import partial
 import msgspec
 
 from auditor import facts as f
-from auditor.analyzer import Analyzer
+from auditor.analyzer import Analyses, Analyzer
 from auditor.contracts.contract import Contracts
 from auditor.coverage import Finding, Head, Row
 from auditor.engine import GuardSite
@@ -66,6 +66,7 @@ class Asked(msgspec.Struct, frozen=True):
 
     files: Files
     syntax: Syntax
+    analyses: Analyses
     program: Program
     conventions: Conventions
     capability: Capability
@@ -91,7 +92,10 @@ def ask(asked: Asked, platform: Platform, table: Table) -> PlatformAnswer:
         if matches(entry.architecture, asked.architectures)
     )
     rows, heads, findings = _analysed(
-        asked, rows, introspector, Analyzer(run, asked.syntax, asked.outside, asked.capability)
+        asked,
+        rows,
+        introspector,
+        Analyzer(run, asked.syntax, asked.outside, asked.capability, asked.analyses),
     )
     return PlatformAnswer(
         platform=platform.name,

@@ -142,6 +142,7 @@ class Job:
         return Asked(
             self.files,
             Syntax(self.files),
+            {},
             self.program,
             self.conventions,
             self._capability,

@@ -42,8 +42,6 @@ class Attribute:
 class Bodies(Protocol):
     """Gives the syntax of class bodies, and evaluates names of their modules."""
 
-    known_attributes: dict[tuple[int, str], tuple[Attribute, ...]]
-
     def functions(self, cls: ClassValue) -> dict[str, ast.FunctionDef]:
         """The methods that the body of ``cls`` defines, the last of each name."""
         ...
@@ -70,7 +68,7 @@ class Attributes:
 
     def __init__(self, bodies: Bodies) -> None:
         self._bodies = bodies
-        self._known = bodies.known_attributes
+        self._known: dict[tuple[int, str], tuple[Attribute, ...]] = {}
 
     def of(self, cls: ClassValue, name: str) -> tuple[Attribute, ...]:
         """The values that ``self.name`` may have; empty where no ``__init__`` assigns it."""

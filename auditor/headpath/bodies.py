@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from auditor import facts as f
+from auditor.headpath.questions import Answers, fingerprint
 from auditor.imports import ImportRun
 from auditor.program import Files
 from auditor.syntax import parse
 from auditor.values import ClassValue, Function, ModuleValue, Place, PythonError, Value
 
-if TYPE_CHECKING:
-    from auditor.headpath.attributes import Attribute
 #: So deep may the syntax of a function nest; what people write stays below a third of it.
 _MAX_NESTING = 100
 
@@ -96,9 +94,7 @@ class SourceBodies:
         self._run = run
         self._syntax = syntax
         self._outside = outside or {}
-        #: Attributes by class and name, as :class:`~auditor.headpath.attributes.Attributes` finds
-        #: them; the same for every draft class of a run.
-        self.known_attributes: dict[tuple[int, str], tuple[Attribute, ...]] = {}
+        self.asked: Answers = {}
 
     def functions(self, cls: ClassValue) -> Functions:
         """The methods that the body of ``cls`` defines, the last of each name."""
@@ -114,8 +110,23 @@ class SourceBodies:
 
     def named(self, cls: ClassValue, dotted: str) -> Value | None:
         """The value of a dotted name in the module of ``cls``, or None."""
+        value = self._named(cls.module, dotted)
+        self.asked[cls.module.name, dotted] = fingerprint(value)
+        return value
+
+    def answers_alike(self, answers: Answers) -> bool:
+        """Whether this run gives the same answers to what another was asked."""
+        for (module_name, dotted), answer in answers.items():
+            module = self._run.modules.get(module_name)
+            if not isinstance(module, ModuleValue):
+                return False
+            if fingerprint(self._named(module, dotted)) != answer:
+                return False
+        return True
+
+    def _named(self, module: ModuleValue, dotted: str) -> Value | None:
         head, *rest = dotted.split(".")
-        value: Value = cls.module.names.get(head)
+        value: Value = module.names.get(head)
         try:
             for name in rest:
                 value, _ = self._run.get(value, name, [])
@@ -132,6 +143,7 @@ class SourceBodies:
         module_name, _, name = dotted.rpartition(".")
         module = self._run.modules.get(module_name)
         value = module.names.get(name) if isinstance(module, ModuleValue) else None
+        self.asked[module_name, name] = fingerprint(value)
         if not isinstance(value, Function):
             return None
         facts = value.facts

@@ -145,7 +145,7 @@ class _Resolver(ast.NodeTransformer):
         """A local, else a parameter, else the name itself."""
         if self._budget[0] <= 0:
             return node
-        assigned = _assignments(self._scope.init).get(node.id, [])
+        assigned = _assigned(self._scope.init, node.id)
         if len(assigned) == 1 and node.id not in self._busy:
             return self._again(assigned[0], self._scope, self._busy | {node.id})
         return self._parameter(node) if len(assigned) < 2 else node
@@ -163,8 +163,8 @@ class _Resolver(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         """An attribute of ``self`` that ``__init__`` assigns once; else the attribute."""
         if isinstance(node.value, ast.Name) and node.value.id == "self":
+            assigned = _assigned(self._scope.init, f"self.{node.attr}")
             name = f"self.{node.attr}"
-            assigned = _assignments(self._scope.init).get(name, [])
             if len(assigned) != 1 or name in self._busy:
                 return node
             return self._again(assigned[0], self._scope, self._busy | {name})
@@ -179,31 +179,29 @@ class _Resolver(ast.NodeTransformer):
         return visited
 
 
-@lru_cache(maxsize=2048)
+def _assigned(init: ast.FunctionDef, target: str) -> list[ast.expr]:
+    """What an ``__init__`` assigns to ``name`` or ``self.name``, every time that it does."""
+    return _assignments(init).get(target, [])
+
+
+@lru_cache(maxsize=512)
 def _assignments(init: ast.FunctionDef) -> dict[str, list[ast.expr]]:
-    """What an ``__init__`` assigns to each name and attribute of ``self``, every time it does."""
     found: dict[str, list[ast.expr]] = {}
     for node in ast.walk(init):
         match node:
             case ast.Assign(targets=targets, value=value):
-                names = {name for target in targets if (name := _target(target)) is not None}
-                for name in names:
-                    found.setdefault(name, []).append(value)
+                pairs: list[tuple[ast.expr, ast.expr]] = [(target, value) for target in targets]
             case ast.AnnAssign(target=target, value=ast.expr() as value):
-                if (name := _target(target)) is not None:
-                    found.setdefault(name, []).append(value)
+                pairs = [(target, value)]
+            case _:
+                continue
+        for to, what in pairs:
+            match to:
+                case ast.Name(id=name):
+                    found.setdefault(name, []).append(what)
+                case ast.Attribute(value=ast.Name(id="self"), attr=attr):
+                    found.setdefault(f"self.{attr}", []).append(what)
     return found
-
-
-def _target(target: ast.expr) -> str | None:
-    """``name`` or ``self.name``; None for any other target."""
-    match target:
-        case ast.Name(id=name):
-            return name
-        case ast.Attribute(value=ast.Name(id="self"), attr=name):
-            return f"self.{name}"
-        case _:
-            return None
 
 
 def _item_call(call: ast.Call) -> ast.Call | None:
