@@ -1,0 +1,371 @@
+"""Edits of classes, made on the syntax tree of a file that keeps every byte around them (LibCST).
+
+All edits of a file are made in one go. A file that does not come out of the parser as it went in
+is not edited at all.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+
+import libcst as cst
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
+
+from auditor.values import Place
+from codemods.importing import add_import
+from codemods.layout import fit, fit_bases, fit_signature
+from codemods.plans import AddMethod, AddMixin, Edit, Factor, Refusal, Refused, Site, Spot
+from codemods.rewriting import as_block, merge_return, rewritten
+
+#: What formatters of Python take where a project does not say (ruff, black).
+DEFAULT_WIDTH = 88
+
+_BLANK = cst.EmptyLine(indent=False, whitespace=cst.SimpleWhitespace(""))
+
+
+def edited(
+    path: str, edits: Sequence[Edit], read: Callable[[str], bytes], width: int = DEFAULT_WIDTH
+) -> bytes:
+    """The bytes of ``path`` after ``edits``.
+
+    Args:
+        path: the file.
+        edits: edits of classes in it.
+        read: gives the bytes of a file of the tree.
+        width: the longest line.
+
+    Raises:
+        Refused: the file cannot be edited.
+    """
+    files = {path, *(e.origin.path for e in edits if isinstance(e, AddMethod))}
+    parsed = {name: Parsed(name, read(name)) for name in files}
+    module = parsed[path].module
+    replaced: dict[cst.CSTNode, cst.ClassDef] = {}
+    for site in dict.fromkeys(edit.site for edit in edits):
+        cls = parsed[path].cls(site)
+        new = cls
+        for edit in (one for one in edits if one.site == site):
+            new = _Class(edit, parsed, width).apply(new, cls)
+        replaced[cls] = new
+    result = module.visit(_Replace(replaced))
+    assert isinstance(result, cst.Module)
+    package = path.rpartition("/")[0].replace("/", ".")
+    for edit in edits:
+        if isinstance(edit, AddMixin) and edit.mixin.rpartition(".")[0] != _module_name(path):
+            result = add_import(result, package, edit.mixin, width)
+    return result.bytes
+
+
+def _module_name(path: str) -> str:
+    return path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+
+
+class Parsed:
+    """A file as a syntax tree with positions."""
+
+    def __init__(self, path: str, source: bytes) -> None:
+        self.path = path
+        try:
+            module = cst.parse_module(source)
+        except (cst.ParserSyntaxError, UnicodeDecodeError, LookupError) as error:
+            raise _not_editable(f"it cannot be parsed: {type(error).__name__}", path, 0) from error
+        if module.bytes != source:
+            raise _not_editable("the parser does not give its bytes back", path, 0)
+        wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
+        self.module = module
+        self._ranges: Mapping[cst.CSTNode, CodeRange] = wrapper.resolve(PositionProvider)
+
+    def line(self, node: cst.CSTNode) -> int:
+        """The line that a node starts in."""
+        return self._ranges[node].start.line
+
+    def column(self, node: cst.CSTNode) -> int:
+        """The column, in characters, that a node starts at."""
+        return self._ranges[node].start.column
+
+    def cls(self, site: Site) -> cst.ClassDef:
+        """The class at a site."""
+        name = site.qualname.rpartition(".")[2]
+        for node in self._ranges:
+            if (
+                isinstance(node, cst.ClassDef)
+                and node.name.value == name
+                and self.line(node) == site.line
+            ):
+                return node
+        raise _not_editable(f"there is no class {site.qualname} in that line", self.path, site.line)
+
+    def method(self, cls: cst.ClassDef, name: str, line: int) -> cst.FunctionDef:
+        """The method of a class whose ``def`` stands in a line."""
+        for node in cls.body.body:
+            if (
+                isinstance(node, cst.FunctionDef)
+                and node.name.value == name
+                and self.line(node) == line
+            ):
+                return node
+        raise _not_editable(f"{name} is not a plain method of its class", self.path, line)
+
+    def calls(self, method: cst.FunctionDef, spots: Sequence[Spot]) -> dict[cst.Call, str]:
+        """The calls at ``spots``, by the node; each spot must be one."""
+        found: dict[cst.Call, str] = {}
+        kinds = {(spot.line, spot.column): spot.kind for spot in spots}
+
+        class Search(cst.CSTVisitor):
+            def on_visit(search, node: cst.CSTNode) -> bool:  # noqa: N805
+                if isinstance(node, cst.Call):
+                    kind = kinds.pop((self.line(node), self.column(node)), None)
+                    if kind is not None:
+                        found[node] = kind
+                return True
+
+        method.visit(Search())
+        if kinds:
+            raise _not_editable("a call is not where it was analysed", self.path, min(kinds)[0])
+        return found
+
+    def between(self, method: cst.FunctionDef, factor: Factor) -> list[cst.BaseStatement]:
+        """The statements of a method from the first line of a factor to its last."""
+        body = method.body.body
+        return [
+            stmt
+            for stmt in body
+            if isinstance(stmt, cst.BaseStatement)
+            and factor.first <= self.line(stmt) <= factor.last
+        ]
+
+
+def _not_editable(reason: str, path: str, line: int) -> Refused:
+    return Refused(Refusal("not-editable", reason, Place(path, line)))
+
+
+class _Replace(cst.CSTTransformer):
+    def __init__(self, replaced: Mapping[cst.CSTNode, cst.ClassDef]) -> None:
+        super().__init__()
+        self._replaced = replaced
+
+    def leave_ClassDef(  # noqa: N802
+        self, original_node: cst.ClassDef, updated_node: cst.ClassDef
+    ) -> cst.BaseStatement:
+        new = self._replaced.get(original_node)
+        if new is None:
+            return updated_node
+        if updated_node is not original_node and not updated_node.deep_equals(original_node):
+            raise AssertionError("a class inside an edited class was edited as well")
+        return new
+
+
+class _Class:
+    """One edit of one class."""
+
+    def __init__(self, edit: Edit, parsed: Mapping[str, Parsed], width: int) -> None:
+        self._edit = edit
+        self._parsed = parsed
+        self._width = width
+        self._file = parsed[edit.site.path]
+        self._step = self._file.module.default_indent
+
+    def apply(self, new: cst.ClassDef, cls: cst.ClassDef) -> cst.ClassDef:
+        """The class after the edit; ``cls`` is the node as it was parsed."""
+        indent = " " * self._file.column(cls)
+        if isinstance(self._edit, AddMixin):
+            return self._with_mixin(new, self._edit.mixin, indent)
+        return self._with_method(new, cls, self._edit, indent + self._step)
+
+    def _with_mixin(self, cls: cst.ClassDef, mixin: str, indent: str) -> cst.ClassDef:
+        first = cst.Arg(cst.Name(mixin.rpartition(".")[2]))
+        if cls.bases:
+            comma = cls.bases[0].comma if len(cls.bases) > 1 or cls.keywords else None
+            own = comma if isinstance(comma, cst.Comma) else cst.Comma(
+                whitespace_after=cst.SimpleWhitespace(" "))  # fmt: skip
+            first = first.with_changes(comma=own)
+        new = cls.with_changes(
+            bases=[first, *cls.bases], lpar=_paren(cls.lpar), rpar=_closing(cls.rpar)
+        )
+        return fit_bases(new, indent, self._step, self._width)
+
+    def _with_method(
+        self, new: cst.ClassDef, cls: cst.ClassDef, edit: AddMethod, indent: str
+    ) -> cst.ClassDef:
+        origin = self._parsed[edit.origin.path]
+        source_cls = cls if edit.origin == edit.site else origin.cls(edit.origin)
+        source = origin.method(source_cls, edit.source, edit.line)
+        calls = origin.calls(source, edit.spots)
+        moved = origin.between(source, edit.factor) if edit.factor is not None else []
+        method = self._method(source, edit, calls, moved, indent)
+        body: list[cst.CSTNode] = list(new.body.body)
+        if edit.origin != edit.site:
+            return _with_body(new, _placed(body, method))
+        at = next(i for i, node in enumerate(body) if node is source)
+        if edit.factor is None:
+            return _with_body(new, [*body[: at + 1], method, *body[at + 1 :]])
+        helper = self._helper(source, edit.factor, moved)
+        changed = self._using(source, edit.factor, calls, moved, indent)
+        front = helper.with_changes(leading_lines=source.leading_lines)
+        changed = changed.with_changes(leading_lines=[_BLANK])
+        return _with_body(new, [*body[:at], front, changed, method, *body[at + 1 :]])
+
+    def _method(
+        self,
+        source: cst.FunctionDef,
+        edit: AddMethod,
+        calls: Mapping[cst.Call, str],
+        moved: Sequence[cst.BaseStatement],
+        indent: str,
+    ) -> cst.FunctionDef:
+        """The new method: the source with its calls turned, and a docstring of its own."""
+        if edit.factor is not None:
+            new = self._using(source, edit.factor, calls, moved, indent, edit.name)
+        else:
+            new = rewritten(source, calls, edit.name, {}, [])
+        new = merge_return(as_block(new))
+        statements = [node for node in new.body.body if not _is_docstring(node, new)]
+        inner = indent + self._step
+        laid = [self._fitted(node, inner) for node in statements]
+        doc = self._docstring(edit.doc, inner)
+        new = new.with_changes(
+            name=cst.Name(edit.name),
+            leading_lines=[_BLANK],
+            lines_after_decorators=[],
+            returns=_without_none(new.returns),
+            body=new.body.with_changes(body=[doc, *laid]),
+        )
+        return fit_signature(new, indent, self._width)
+
+    def _using(
+        self,
+        source: cst.FunctionDef,
+        factor: Factor,
+        calls: Mapping[cst.Call, str],
+        moved: Sequence[cst.BaseStatement],
+        indent: str,
+        name: str = "",
+    ) -> cst.FunctionDef:
+        """The method with the statements of a factor replaced by a call of it."""
+        names = ", ".join(parameter.name for parameter in factor.parameters)
+        call = cst.parse_expression(f"self.{factor.name}({names})")
+        handed = dict.fromkeys(calls, (factor.parameters[-1].name, call))
+        new = rewritten(source, calls if name else {}, name, handed, moved)
+        laid = [self._fitted(node, indent + self._step) for node in new.body.body]
+        return new.with_changes(body=new.body.with_changes(body=laid))
+
+    def _helper(
+        self, source: cst.FunctionDef, factor: Factor, moved: Sequence[cst.BaseStatement]
+    ) -> cst.FunctionDef:
+        """The factored method; the last assignment becomes its return."""
+        *before, last = moved
+        assert isinstance(last, cst.SimpleStatementLine)
+        assign = last.body[0]
+        assert isinstance(assign, cst.Assign)
+        result = last.with_changes(body=[cst.Return(value=assign.value)])
+        parameters = "".join(
+            f"{self._step}{p.name}: {p.annotation},\n"
+            if p.annotation
+            else f"{self._step}{p.name},\n"
+            for p in factor.parameters
+        )
+        returns = f" -> {factor.annotation}" if factor.annotation else ""
+        text = f"def {factor.name}(\n{self._step}self,\n{parameters}){returns}:\n    pass\n"
+        function = cst.parse_statement(text, self._file.module.config_for_parsing)
+        assert isinstance(function, cst.FunctionDef)
+        return function.with_changes(body=function.body.with_changes(body=[*before, result]))
+
+    def _fitted(self, node: cst.CSTNode, indent: str) -> cst.CSTNode:
+        return _Fit(indent, self._step, self._width).of(node)
+
+    def _docstring(self, paragraphs: Sequence[str], indent: str) -> cst.SimpleStatementLine:
+        """A docstring, wrapped to the width of the file."""
+        newline = self._file.module.default_newline
+        width = self._width - len(indent)
+        head, *rest = paragraphs
+        if not rest:
+            text = f'"""{head}"""'
+        else:
+            lines = [f'"""{head}', ""]
+            for paragraph in rest:
+                lines += textwrap.wrap(
+                    paragraph, width, break_long_words=False, break_on_hyphens=False
+                )
+            lines.append('"""')
+            text = newline.join(f"{indent}{line}" if line else "" for line in lines).lstrip()
+        return cst.SimpleStatementLine(body=[cst.Expr(cst.SimpleString(text))])
+
+
+class _Fit:
+    """Lays out the statements that a rewrite has marked as changed."""
+
+    def __init__(self, indent: str, step: str, width: int) -> None:
+        self._indent = indent
+        self._step = step
+        self._width = width
+
+    def of(self, node: cst.CSTNode) -> cst.CSTNode:
+        if isinstance(node, cst.SimpleStatementLine):
+            return fit(node, self._indent, self._step, self._width) if _is_turned(node) else node
+        if isinstance(node, cst.If):
+            inner = _Fit(self._indent + self._step, self._step, self._width)
+            orelse = node.orelse
+            body = node.body.with_changes(body=[inner.of(one) for one in node.body.body])
+            if isinstance(orelse, cst.Else):
+                block = orelse.body
+                orelse = orelse.with_changes(
+                    body=block.with_changes(body=[inner.of(one) for one in block.body])
+                )
+            elif isinstance(orelse, cst.If):
+                changed = self.of(orelse)
+                assert isinstance(changed, cst.If)
+                orelse = changed
+            return node.with_changes(body=body, orelse=orelse)
+        return node
+
+
+def _is_turned(line: cst.SimpleStatementLine) -> bool:
+    value = getattr(line.body[0], "value", None) if len(line.body) == 1 else None
+    return isinstance(value, cst.Call)
+
+
+def _is_docstring(node: cst.CSTNode, function: cst.FunctionDef) -> bool:
+    if node is not function.body.body[0] or not isinstance(node, cst.SimpleStatementLine):
+        return False
+    one = node.body[0]
+    return isinstance(one, cst.Expr) and isinstance(
+        one.value, cst.SimpleString | cst.ConcatenatedString
+    )
+
+
+def _without_none(returns: cst.Annotation | None) -> cst.Annotation | None:
+    """``X | None`` and ``Optional[X]`` as ``X``: the method always gives tokens."""
+    match returns:
+        case cst.Annotation(
+            annotation=cst.BinaryOperation(left=left, operator=cst.BitOr(), right=cst.Name("None"))
+        ):
+            return returns.with_changes(annotation=left)
+        case cst.Annotation(
+            annotation=cst.Subscript(
+                value=cst.Name("Optional"), slice=[cst.SubscriptElement(cst.Index(inner))]
+            )
+        ):
+            return returns.with_changes(annotation=inner)
+        case _:
+            return returns
+
+
+def _placed(body: list[cst.CSTNode], method: cst.FunctionDef) -> list[cst.CSTNode]:
+    """A method of an inherited neighbour: after ``forward``, else at the end of the class."""
+    named = [i for i, n in enumerate(body) if isinstance(n, cst.FunctionDef)
+             and n.name.value == "forward"]  # fmt: skip
+    at = named[-1] + 1 if named else len(body)
+    return [*body[:at], method, *body[at:]]
+
+
+def _with_body(cls: cst.ClassDef, body: Sequence[cst.CSTNode]) -> cst.ClassDef:
+    return cls.with_changes(body=cls.body.with_changes(body=body))
+
+
+def _paren(lpar: object) -> cst.LeftParen:
+    return lpar if isinstance(lpar, cst.LeftParen) else cst.LeftParen()
+
+
+def _closing(rpar: object) -> cst.RightParen:
+    return rpar if isinstance(rpar, cst.RightParen) else cst.RightParen()
