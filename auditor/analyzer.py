@@ -8,10 +8,11 @@ fits; equivalence is read off the two head paths.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from auditor.classes import Found, Open, lookup
 from auditor.headpath.bodies import SourceBodies, Syntax
+from auditor.headpath.conditions import Premise, Premises
 from auditor.headpath.equivalence import Equivalence, compare
 from auditor.headpath.path import HeadPath, head_path
 from auditor.headpath.shapes import shape_of
@@ -31,6 +32,7 @@ class Analysis:
         tokens: the head path of the capability; None where the class lacks it.
         shape: the rule that ``logits`` fits; None where none does, or it could not be followed.
         equivalence: whether the two agree; None where either is missing.
+        premises: what their equality rests on beside the two terms.
     """
 
     cls: ClassValue
@@ -38,6 +40,7 @@ class Analysis:
     tokens: HeadPath | None
     shape: ShapeRule | None
     equivalence: Equivalence | None
+    premises: tuple[Premise, ...] = ()
 
     @property
     def shape_name(self) -> str | None:
@@ -83,7 +86,17 @@ class Analyzer:
         logits = _path(cls, symbolic, agrees) if agrees is not None else None
         tokens = _path(cls, symbolic, self._capability.name)
         agree = compare(logits, tokens) if logits is not None and tokens is not None else None
-        return Analysis(cls, logits, tokens, _shape(logits), agree)
+        premises = Premises(symbolic, self._bodies, cls, head_rule()).of(logits) if logits else ()
+        agree = _under(agree, premises)
+        return Analysis(cls, logits, tokens, _shape(logits), agree, premises)
+
+
+def _under(agree: Equivalence | None, premises: tuple[Premise, ...]) -> Equivalence | None:
+    """An equality whose premise fails is none."""
+    broken = next((premise for premise in premises if premise.state == "violated"), None)
+    if agree is None or broken is None or agree.answer != "equivalent":
+        return agree
+    return replace(agree, answer="different", reason=f"not so: {broken.text} ({broken.where})")
 
 
 def _shape(logits: HeadPath | None) -> ShapeRule | None:

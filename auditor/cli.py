@@ -35,6 +35,7 @@ Examples:
   audit --platform rocm
   audit --vllm 0.11.0 --only no,import --format markdown
   audit explain EagleLlamaForCausalLM --platform xpu
+  audit shape
 """
 EXIT_CODES = """
 \b
@@ -76,6 +77,21 @@ def explain(ctx: click.Context, /, architecture: str, **given: Any) -> int:
     return _explain(options, architecture)
 
 
+@audit.command(epilog=EXIT_CODES)
+@click.argument("architecture", metavar="[ARCH]", required=False)
+@options_named("--arch", "--only", but=True)
+@click.pass_context
+def shape(ctx: click.Context, /, architecture: str | None, **given: Any) -> int:
+    """Show how each family gets from hidden states to a token.
+
+    With ARCH, of that architecture alone, with the calls and conditions on the way.
+    """
+    options = Options.merged(ctx, given)
+    if options.format not in (None, "table", "json"):
+        raise click.UsageError("shape writes --format table or json only.", ctx)
+    return _shape(options, architecture)
+
+
 @audit.command()
 @options_named("--output")
 @click.pass_context
@@ -108,6 +124,21 @@ def _explain(options: Options, architecture: str) -> int:
         text = explain.render(coverage, architecture, width=width, color=color)
     else:
         text = json.render(coverage)
+    deliver(text, options)
+    return _exit_code(coverage, options)
+
+
+def _shape(options: Options, architecture: str | None) -> int:
+    from glob import escape
+
+    from auditor.reports import shape
+
+    coverage = _audit(options, (escape(architecture),) if architecture else ())
+    if options.for_people:
+        width, color, detailed = options.columns, options.in_color, architecture is not None
+        text = shape.render(coverage, width=width, color=color, detailed=detailed)
+    else:
+        text = shape.render_json(coverage)
     deliver(text, options)
     return _exit_code(coverage, options)
 

@@ -233,6 +233,10 @@ class HeadRule(_Strict, frozen=True):
     views: tuple[str, ...]
     neutral_methods: tuple[str, ...]
     silent_calls: tuple[str, ...]
+    processor_sizes: tuple[str, ...]
+    processor_factors: tuple[str, ...]
+    processor_caps: tuple[str, ...]
+    head_sizes: tuple[str, ...]
 
 
 class ShapeRule(_Strict, frozen=True):
@@ -247,7 +251,7 @@ class ShapeRule(_Strict, frozen=True):
         fix: what to do, in a sentence.
         head: patterns, one of which the head fits; see ``auditor/headpath/shapes.py``.
         hidden: patterns, one of which the hidden states fit.
-        passed: the head must have been handed to an inner method.
+        passed: on some way the head must have been handed to an inner method.
         stored: the method must set an attribute to a parameter.
         through: globs, one of which a name that takes part in the hidden states must fit.
         some_post: kinds of post-processing, one of which must occur on some way.

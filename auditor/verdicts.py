@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from auditor.analyzer import Analysis
-from auditor.coverage import Head, MethodPath, Row, Step, VerdictName, Way
+from auditor.coverage import Condition, Head, MethodPath, Row, Step, VerdictName, Way
 from auditor.headpath.brief import brief
+from auditor.headpath.conditions import Premise
 from auditor.headpath.path import Branch, HeadPath, show_guard
 from auditor.headpath.terms import Term, show
 from auditor.program import Files
@@ -49,8 +50,14 @@ def head_of(analysis: Analysis, platform: str, files: Files) -> Head:
         fix=analysis.shape.fix if analysis.shape is not None else None,
         equivalence=agree.answer if agree is not None else None,
         reason=agree.reason if agree is not None else None,
+        conditions=tuple(map(_condition, analysis.premises)),
         terms=(agree.logits, agree.tokens) if agree is not None and agree.logits else (),
     )
+
+
+def _condition(premise: Premise) -> Condition:
+    where = premise.where or Place("", 0)
+    return Condition(premise.name, premise.state, premise.text, where.path, where.line)
 
 
 def _method(path: HeadPath | None, files: Files) -> MethodPath | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from auditor.classes import linearise
-from auditor.values import ClassValue, Either, Foreign, Place, Value
+from auditor.values import ClassValue, Either, Foreign, Function, Place, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ class Attribute:
         is_none: it is None.
         call: the call that makes it, for what is read off its arguments.
         where: the assignment.
+        init: the class whose ``__init__`` assigns it.
     """
 
     cls: ClassValue | Foreign | None
@@ -35,6 +36,7 @@ class Attribute:
     is_none: bool
     call: ast.Call | None
     where: Place
+    init: ClassValue
 
 
 class Bodies(Protocol):
@@ -124,7 +126,7 @@ class Attributes:
             call = one if isinstance(one, ast.Call) else None
             made = self._class_of_call(cls, call) if call is not None else None
             item = self._item_class(cls, call) if call is not None else None
-            yield Attribute(made, item, alias, is_none, call, where)
+            yield Attribute(made, item, alias, is_none, call, where, cls)
 
     def _class_of_call(self, cls: ClassValue, call: ast.Call) -> ClassValue | Foreign | None:
         dotted = _dotted(call.func)
@@ -132,7 +134,23 @@ class Attributes:
         if isinstance(value, Either):
             options = list(value.values())
             value = options[0] if len({id(option) for option in options}) == 1 else None
+        if isinstance(value, Function):
+            return self._made_by(cls, f"{value.module.name}.{value.facts.name}")
         return value if isinstance(value, ClassValue | Foreign) else None
+
+    def _made_by(self, cls: ClassValue, dotted: str) -> ClassValue | Foreign | None:
+        """The class that a function of the tree makes an instance of, if every return does."""
+        found = self._bodies.function(cls, dotted)
+        if found is None:
+            return None
+        scope, function = found
+        returns = [node for node in ast.walk(function) if isinstance(node, ast.Return)]
+        made = [
+            self._class_of_call(scope, node.value) if isinstance(node.value, ast.Call) else None
+            for node in returns
+        ]
+        first = made[0] if made else None
+        return first if all(one is first for one in made) else None
 
     def _item_class(self, cls: ClassValue, call: ast.Call) -> ClassValue | Foreign | None:
         """The class of the items of ``ModuleDict({…})`` and ``ModuleList([…])``."""

@@ -6,6 +6,8 @@ arithmetic that picks the layer of a draft step. The whole terms stand beside it
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from auditor.headpath.path import Branch, HeadPath, show_guard
 from auditor.headpath.state import Guard
 from auditor.headpath.terms import (
@@ -20,6 +22,7 @@ from auditor.headpath.terms import (
     Self,
     Term,
     TopTokens,
+    rebuilt,
     show,
     walk,
 )
@@ -111,7 +114,17 @@ def _index(index: Term) -> str:
 
 
 def _guard(guard: Guard) -> str:
-    return _cut(show_guard(guard))
+    return _cut(show_guard(replace(guard, test=rebuilt(guard.test, _abbreviated))))
+
+
+def _abbreviated(term: Term) -> Term:
+    match term:
+        case Part(owner=Part(owner=Self(), name="model"), name=name):
+            return Part(Self(), name)
+        case Item(owner=owner, index=index) if _depends(index):
+            return Item(owner, Param(_index(index)))
+        case _:
+            return term
 
 
 def _cut(text: str) -> str:

@@ -73,9 +73,7 @@ class Calls(Expressions):
                 frame.owner is not None
             ):
                 cls = self.class_of(frame.self_term)
-                found = (
-                    self._method(cls, name, frame.owner) if isinstance(cls, ClassValue) else None
-                )
+                found = self.method(cls, name, frame.owner) if isinstance(cls, ClassValue) else None
                 if found is not None:
                     return self.enter(*found, frame.self_term, args, named, place, state, frame)
                 return [(Apply(Global(f"super().{name}"), args, pairs(named), place=place), state)]
@@ -107,16 +105,16 @@ class Calls(Expressions):
         """``owner.name(…)``: a method that is entered, a submodule that is applied, or a call."""
         cls = self.class_of(owner)
         if isinstance(cls, ClassValue):
-            if self._is_a(cls, self._rule.processors):
+            if self.is_a(cls, self._rule.processors):
                 return [(self._of_processor(owner, name, args, named, place), state)]
-            if self._values_of(owner, name):
+            if self.values_of(owner, name):
                 return [
                     pair
                     for term, after in self._part(owner, name, place, state, frame)
                     for pair in self._apply(term, args, named, place, after, frame)
                 ]
-            found = self._method(cls, name)
-            if found is not None and not self._is_a(cls, self._rule.leaves):
+            found = self.method(cls, name)
+            if found is not None and not self.is_a(cls, self._rule.leaves):
                 return self.enter(*found, owner, args, named, place, state, frame)
         function: Term = Part(owner, name, place=place)
         if isinstance(owner, Global):
@@ -165,16 +163,16 @@ class Calls(Expressions):
     ) -> Values:
         """An object called: the logits processor, a norm, an identity, a module to enter."""
         cls = self.class_of(module)
-        if self._is_a(cls, self._rule.processors):
+        if self.is_a(cls, self._rule.processors):
             return [(self._logits(module, args, named, place), state)]
-        if self._is_a(cls, self._rule.identities) and args:
+        if self.is_a(cls, self._rule.identities) and args:
             return [(args[0], state)]
         label = cls.dotted if isinstance(cls, ClassValue) else getattr(cls, "name", "")
         arguments = (*args, *named.values())
-        if self._is_a(cls, self._rule.norms):
+        if self.is_a(cls, self._rule.norms):
             return [(Module(module, "norm", label, arguments, place=place), state)]
-        if isinstance(cls, ClassValue) and not self._is_a(cls, self._rule.leaves):
-            found = self._method(cls, "forward")
+        if isinstance(cls, ClassValue) and not self.is_a(cls, self._rule.leaves):
+            found = self.method(cls, "forward")
             if found is not None:
                 return self.enter(*found, module, args, named, place, state, frame)
         if isinstance(module, Part | Item):
@@ -209,7 +207,7 @@ class Calls(Expressions):
         """``getattr(owner, "attr", default)``: the default only where nothing assigns it."""
         cls = self.class_of(owner)
         if isinstance(cls, ClassValue):
-            known = self._values_of(owner, attr) or self._method(cls, attr) is not None
+            known = self.values_of(owner, attr) or self.method(cls, attr) is not None
             if not known and Part(owner, attr) not in state.stores:
                 return [(default, state)]
         return self._part(owner, attr, place, state, frame)
@@ -225,7 +223,7 @@ class Calls(Expressions):
     ) -> Values | None:
         """Enter a function of the tree that is handed the logits processor; None for another."""
         terms = [part for term in (*args, *named.values()) for part in walk(term)]
-        if not any(self._is_a(self.class_of(t), self._rule.processors) for t in terms):
+        if not any(self.is_a(self.class_of(t), self._rule.processors) for t in terms):
             return None
         found = self._bodies.function(frame.scope, dotted)
         if found is None:

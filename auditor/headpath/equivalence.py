@@ -34,7 +34,7 @@ from auditor.headpath.terms import (
 Answer = Literal["equivalent", "different", "conditional", "unproven"]
 
 #: What happens to logits that may move the argmax.
-_MATTERS = ("remap", "mask", "change")
+_MATTERS = ("remap", "rows", "mask", "change")
 
 #: A condition longer than this is cut in a sentence; the document has it whole.
 _READABLE = 80
@@ -160,10 +160,12 @@ def _post_difference(
             if post.kind in ("change", "mask"):
                 text = f"{name} changes the result afterwards: {post.text}"
                 return Difference(text, post.kind == "mask")
-    tables = [[post.by for post in side] for side in (left, right)]
-    if tables[0] != tables[1]:
-        shown = [", ".join(show(t) for t in side if t is not None) or "none" for side in tables]
-        return Difference(f"the remaps differ: {shown[0]} against {shown[1]}", True)
+    for kind in ("remap", "rows"):
+        tables = [[post.by for post in side if post.kind == kind] for side in (left, right)]
+        if tables[0] != tables[1]:
+            shown = [", ".join(show(t) for t in side if t is not None) or "none" for side in tables]
+            what = "remaps" if kind == "remap" else kind
+            return Difference(f"the {what} differ: {shown[0]} against {shown[1]}", True)
     return None
 
 

@@ -223,7 +223,7 @@ class Expressions(Things, ABC):
         part = Part(owner, name, place=place)
         if part in state.stores:
             return [(state.stores[part], state)]
-        values = self._values_of(owner, name)
+        values = self.values_of(owner, name)
         if len(values) == 1 and values[0].alias and (owner, name) != (owner, values[0].alias[-1]):
             term: Term = owner
             for attr in values[0].alias:
@@ -231,7 +231,7 @@ class Expressions(Things, ABC):
             return [(term, state)]
         cls = self.class_of(owner)
         if isinstance(cls, ClassValue) and not values:
-            found = self._method(cls, name)
+            found = self.method(cls, name)
             if found is not None and _is_property(found[1]):
                 return self.enter(found[0], found[1], owner, (), {}, place, state, frame)
         return [(part, state)]

@@ -34,8 +34,9 @@ from auditor.values import Place
 class Post:
     """What happens to logits (or to tokens) after the head.
 
-    ``kind`` is ``slice``, ``scale``, ``remap``, ``mask`` (values set in place) or ``change``
-    (anything else); ``by`` is the factor of a scale or the table of a remap.
+    ``kind`` is ``slice``, ``scale``, ``remap``, ``rows`` (some of the rows are taken), ``mask``
+    (values set in place) or ``change`` (anything else); ``by`` is the factor of a scale, the table
+    of a remap, or the index of the rows.
     """
 
     kind: str
@@ -145,6 +146,8 @@ def _outermost(term: Term) -> tuple[Term | None, Post]:
             return right, Post("scale", left, show(left))
         case Item(owner=owner, index=index) if _has_head(owner) and _is_padding_slice(index):
             return owner, Post("slice", None, show(index))
+        case Item(owner=owner, index=Operation(name="slice") as index) if _has_head(owner):
+            return owner, Post("rows", index, show(index))
         case Changed(base=base) if _has_head(base):
             text = f"{term.method}({', '.join(map(show, term.arguments))})"
             return base, Post("mask", None, text)

@@ -49,14 +49,18 @@ def fits(path: HeadPath, rule: ShapeRule) -> bool:
         return rule.processor == "missing" and not through_processor
     if rule.some_post:
         return any(p.kind in rule.some_post for branch in path.branches for p in branch.post)
+    if rule.passed and not any(_is_passed(branch) for branch in path.branches):
+        return False
     return all(_fits(branch, rule) for branch in path.branches)
+
+
+def _is_passed(branch: Branch) -> bool:
+    return branch.head_term is not None and branch.head_term.head in branch.passed
 
 
 def _fits(branch: Branch, rule: ShapeRule) -> bool:
     term = branch.head_term
     if term is None or any(post.kind in ("mask", "change") for post in branch.post):
-        return False
-    if rule.passed and term.head not in branch.passed:
         return False
     if rule.stored and not branch.stored:
         return False

@@ -56,7 +56,7 @@ class Symbolic(Calls):
 
         Where the method is not one that can be followed, its one end is an unknown value.
         """
-        found = self._method(self._root, name)
+        found = self.method(self._root, name)
         if found is None:
             where = Place(self._root.module.path, self._root.facts.line)
             return self._not_run(f"{name} is not a plain method in a class body", where)

@@ -6,7 +6,8 @@ term is readable (:func:`show`), and holds the place of its outermost part.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from auditor.values import Place
 
@@ -172,6 +173,44 @@ def walk(term: Term) -> list[Term]:
         found.append(one)
         pending.extend(children(one))
     return found
+
+
+def rebuilt(term: Term, change: Callable[[Term], Term]) -> Term:
+    """The term with ``change`` applied to each part, the innermost first."""
+
+    def of(one: Term) -> Term:
+        return rebuilt(one, change)
+
+    def all_of(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+        return tuple(map(of, terms))
+
+    match term:
+        case Part(owner=owner):
+            new: Term = replace(term, owner=of(owner))
+        case Item(owner=owner, index=index):
+            new = replace(term, owner=of(owner), index=of(index))
+        case Operation(operands=operands):
+            new = replace(term, operands=all_of(operands))
+        case Apply(function=function, arguments=arguments, keywords=keywords):
+            pairs = tuple((key, of(value)) for key, value in keywords)
+            new = replace(term, function=of(function), arguments=all_of(arguments), keywords=pairs)
+        case Module(module=module, arguments=arguments):
+            new = replace(term, module=of(module), arguments=all_of(arguments))
+        case (
+            Logits(processor=processor, head=head, hidden=hidden, bias=bias)
+            | TopTokens(processor=processor, head=head, hidden=hidden, bias=bias)
+        ):
+            new_bias = None if bias is None else of(bias)
+            new = replace(
+                term, processor=of(processor), head=of(head), hidden=of(hidden), bias=new_bias
+            )
+        case Stored(base=base, index=index, value=value):
+            new = replace(term, base=of(base), index=of(index), value=of(value))
+        case Changed(base=base, arguments=arguments):
+            new = replace(term, base=of(base), arguments=all_of(arguments))
+        case _:
+            new = term
+    return change(new)
 
 
 def is_model_part(term: Term) -> bool:

@@ -39,13 +39,14 @@ class Things:
             case Self():
                 return self._root
             case Part(owner=owner, name=name):
-                return self._one_class(self._values_of(owner, name), item=False)
+                return self._one_class(self.values_of(owner, name), item=False)
             case Item(owner=Part(owner=owner, name=name)):
-                return self._one_class(self._values_of(owner, name), item=True)
+                return self._one_class(self.values_of(owner, name), item=True)
             case _:
                 return None
 
-    def _values_of(self, owner: Term, name: str) -> tuple[Attribute, ...]:
+    def values_of(self, owner: Term, name: str) -> tuple[Attribute, ...]:
+        """What ``owner.name`` may be, as far as ``__init__`` says."""
         cls = self.class_of(owner)
         return self._attributes.of(cls, name) if isinstance(cls, ClassValue) else ()
 
@@ -69,7 +70,7 @@ class Things:
                 return None
 
     def _none(self, owner: Term, name: str) -> bool | None:
-        values = self._values_of(owner, name)
+        values = self.values_of(owner, name)
         cls = self.class_of(owner)
         if not values or not isinstance(cls, ClassValue) or self._attributes.elsewhere(cls, name):
             return None
@@ -78,7 +79,7 @@ class Things:
         made = all(value.call is not None and value.cls is not None for value in values)
         return False if made or all(value.item for value in values) else None
 
-    def _method(
+    def method(
         self, cls: ClassValue, name: str, after: ClassValue | None = None
     ) -> tuple[ClassValue, ast.FunctionDef] | None:
         """The method that ``cls().name`` finds; with ``after``, what ``super()`` finds.
@@ -120,7 +121,7 @@ class Things:
             case _:
                 return dotted
 
-    def _is_a(self, cls: ClassValue | Foreign | None, names: Sequence[str]) -> bool:
+    def is_a(self, cls: ClassValue | Foreign | None, names: Sequence[str]) -> bool:
         """Whether a class is, derives from, or stands in a module of, one of ``names``."""
         if isinstance(cls, Foreign):
             return cls.name in names

@@ -15,10 +15,14 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\u{ord(match.group()):04x}"
 
 
-def render(coverage: Coverage) -> str:
-    """The document as indented JSON with a final newline.
+def escaped(document: bytes) -> str:
+    """JSON text with those characters written as escapes.
 
-    The escapes change the spelling only: these characters can stand nowhere but in strings, so
-    :func:`auditor.coverage.from_json` reads the same document back.
+    That changes the spelling only: they can stand nowhere but in strings.
     """
-    return _ACTIVE.sub(_escape, to_json(coverage).decode())
+    return _ACTIVE.sub(_escape, document.decode())
+
+
+def render(coverage: Coverage) -> str:
+    """The document as indented JSON with a final newline, which reads back as it was."""
+    return escaped(to_json(coverage))

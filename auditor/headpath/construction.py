@@ -1,0 +1,214 @@
+"""With what a submodule is built, traced back to what the draft model itself is given.
+
+``ParallelLMHead(config.vocab_size)`` in a layer means nothing by itself: ``config`` is a parameter
+of the layer's ``__init__``. Each name is replaced by what it was assigned, or by the argument of
+the call that builds the object, up to the parameters of the draft model. Two sizes that come out
+as the same text are the same.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from auditor.headpath.arguments import parameters
+from auditor.headpath.attributes import Attribute, Bodies, is_self_attribute
+from auditor.headpath.terms import Item, Part, Self, Term
+from auditor.headpath.things import Things
+from auditor.values import ClassValue, Foreign, Place
+
+#: So many names are replaced in one text; what assigns itself would go on for ever.
+_MAX_STEPS = 60
+
+_Test = Callable[[ast.AST], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """One call that builds a part of the model, as texts in the model's own parameters.
+
+    Attributes:
+        text: the whole call.
+        arguments: its arguments by parameter; one that is not given is missing.
+        where: the assignment.
+    """
+
+    text: str
+    arguments: dict[str, str]
+    where: Place
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """An ``__init__`` that runs: its function, the class, and the call that runs it with scope."""
+
+    cls: ClassValue
+    init: ast.FunctionDef
+    call: ast.Call | None
+    outer: _Scope | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A call that builds something, in the ``__init__`` where it stands."""
+
+    call: ast.Call
+    scope: _Scope
+    where: Place
+    cls: ClassValue | Foreign | None
+
+
+class Construction:
+    """Traces constructor arguments for the parts of one draft model."""
+
+    def __init__(self, things: Things, bodies: Bodies, root: ClassValue) -> None:
+        self._things = things
+        self._bodies = bodies
+        self._root = root
+
+    def built(self, term: Term) -> tuple[Built, ...]:
+        """The calls that may build a part of the model."""
+        return tuple(
+            Built(
+                self._text(made.call, made.scope),
+                self._arguments(made.call, self._parameters(made.cls), made.scope),
+                made.where,
+            )
+            for made in self._calls(term)
+        )
+
+    def _parameters(self, cls: ClassValue | Foreign | None) -> tuple[str, ...]:
+        """The parameters of the constructor of a class; none where it is not known."""
+        found = self._things.method(cls, "__init__") if isinstance(cls, ClassValue) else None
+        return tuple(argument.arg for argument in parameters(found[1])[1:]) if found else ()
+
+    def _calls(self, term: Term) -> list[_Made]:
+        match term:
+            case Part(owner=owner, name=name):
+                values, is_item = self._values(owner, name), False
+            case Item(owner=Part(owner=owner, name=name)):
+                values, is_item = self._values(owner, name), True
+            case _:
+                return []
+        found: list[_Made] = []
+        for value in values:
+            if value.alias and isinstance(term, Part) and value.alias != (term.name,):
+                other: Term = term.owner
+                for name in value.alias:
+                    other = Part(other, name)
+                found.extend(self._calls(other))
+                continue
+            scope = self._scope(owner, value)
+            call = _item_call(value.call) if is_item and value.call is not None else value.call
+            if scope is not None and call is not None:
+                cls = value.item if is_item else value.cls
+                found.append(_Made(call, scope, value.where, cls))
+        return found
+
+    def _values(self, owner: Term, name: str) -> tuple[Attribute, ...]:
+        return self._things.values_of(owner, name)
+
+    def _scope(self, owner: Term, value: Attribute) -> _Scope | None:
+        """The ``__init__`` that assigns an attribute of ``owner``, and how it is called."""
+        init = self._bodies.functions(value.init).get("__init__")
+        if init is None:
+            return None
+        if isinstance(owner, Self):
+            return _Scope(value.init, init, None, None)
+        outer = self._calls(owner)
+        cls = self._things.class_of(owner)
+        if len(outer) != 1 or cls is not value.init:
+            # Built in several ways, or by an inherited __init__: its parameters stay names.
+            return _Scope(value.init, init, None, None)
+        return _Scope(value.init, init, outer[0].call, outer[0].scope)
+
+    def _arguments(self, call: ast.Call, names: tuple[str, ...], scope: _Scope) -> dict[str, str]:
+        given = dict(zip(names, call.args, strict=False))
+        given |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+        return {name: self._text(node, scope) for name, node in given.items()}
+
+    def _text(self, node: ast.expr, scope: _Scope) -> str:
+        return ast.unparse(_Resolver(scope, [_MAX_STEPS]).visit(_copy(node)))
+
+
+class _Resolver(ast.NodeTransformer):
+    """Replaces names and attributes of ``self`` by what an ``__init__`` assigned to them."""
+
+    def __init__(
+        self, scope: _Scope, budget: list[int], busy: frozenset[str] = frozenset()
+    ) -> None:
+        self._scope = scope
+        self._budget = budget
+        # Names that are being replaced: ``config = replace(config)`` reads what was before.
+        self._busy = busy
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """A local, else a parameter, else the name itself."""
+        if self._budget[0] <= 0:
+            return node
+        assigned = _assigned(self._scope.init, lambda t: _is_name(t, node.id))
+        if len(assigned) == 1 and node.id not in self._busy:
+            return self._again(assigned[0], self._scope, self._busy | {node.id})
+        return self._parameter(node) if len(assigned) < 2 else node
+
+    def _parameter(self, node: ast.Name) -> ast.expr:
+        scope = self._scope
+        names = [argument.arg for argument in parameters(scope.init)][1:]
+        if scope.call is None or scope.outer is None or node.id not in names:
+            return node
+        given = dict(zip(names, scope.call.args, strict=False))
+        given |= {keyword.arg: keyword.value for keyword in scope.call.keywords if keyword.arg}
+        value = given.get(node.id)
+        return node if value is None else self._again(value, scope.outer)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        """An attribute of ``self`` that ``__init__`` assigns once; else the attribute."""
+        if isinstance(node.value, ast.Name) and node.value.id == "self":
+            assigned = _assigned(self._scope.init, lambda t: is_self_attribute(t, node.attr))
+            name = f"self.{node.attr}"
+            if len(assigned) != 1 or name in self._busy:
+                return node
+            return self._again(assigned[0], self._scope, self._busy | {name})
+        self.generic_visit(node)
+        return node
+
+    def _again(self, node: ast.expr, scope: _Scope, busy: frozenset[str] = frozenset()) -> ast.expr:
+        self._budget[0] -= 1
+        if self._budget[0] <= 0:
+            return node
+        visited: ast.expr = _Resolver(scope, self._budget, busy).visit(_copy(node))
+        return visited
+
+
+def _is_name(target: ast.AST, name: str) -> bool:
+    return isinstance(target, ast.Name) and target.id == name
+
+
+def _assigned(init: ast.FunctionDef, is_target: _Test) -> list[ast.expr]:
+    """What an ``__init__`` assigns to a target, every time that it does."""
+    found: list[ast.expr] = []
+    for node in ast.walk(init):
+        match node:
+            case ast.Assign(targets=targets, value=value) if any(map(is_target, targets)):
+                found.append(value)
+            case ast.AnnAssign(target=target, value=ast.expr() as value) if is_target(target):
+                found.append(value)
+    return found
+
+
+def _item_call(call: ast.Call) -> ast.Call | None:
+    """The call that builds the items of ``ModuleDict({…})`` or ``ModuleList([…])``."""
+    for inner in call.args[:1]:
+        match inner:
+            case ast.DictComp(value=ast.Call() as made):
+                return made
+            case ast.ListComp(elt=ast.Call() as made) | ast.GeneratorExp(elt=ast.Call() as made):
+                return made
+            case ast.Dict(values=[ast.Call() as made]) | ast.List(elts=[ast.Call() as made]):
+                return made
+    return None
+
+
+def _copy(node: ast.expr) -> ast.expr:
+    return ast.parse(ast.unparse(node), mode="eval").body
