@@ -1,6 +1,6 @@
-"""Unified diffs that ``git apply`` takes, byte for byte.
+r"""Unified diffs that ``git apply`` takes, byte for byte.
 
-Lines end at ``\\n`` alone, so that a carriage return is part of its line as it is for git, and a
+Lines end at ``\n`` alone, so that a carriage return is part of its line as it is for git, and a
 file without a final newline says so.
 """
 

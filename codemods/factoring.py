@@ -102,10 +102,9 @@ def _type(name: str, link: Link, symbolic: Symbolic, bodies: SourceBodies) -> st
             case ast.Assign(targets=[ast.Name(id=bound)], value=value) if bound == name:
                 for term, _ in symbolic.expr(value, state, frame):
                     cls = symbolic.class_of(term)
-                    if not isinstance(cls, ClassValue):
-                        continue
-                    if bodies.named(link.owner, cls.qualname) is cls:
-                        return cls.qualname
+                    name_of = cls.qualname if isinstance(cls, ClassValue) else ""
+                    if name_of and bodies.named(link.owner, name_of) is cls:
+                        return name_of
     return ""
 
 
