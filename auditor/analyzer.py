@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 
 from auditor.classes import Found, Open, lookup
 from auditor.headpath.bodies import SourceBodies, Syntax
+from auditor.headpath.checks import OneSided, of_processor, one_sided
 from auditor.headpath.conditions import Premise, Premises
 from auditor.headpath.equivalence import Equivalence, compare
+from auditor.headpath.norms import Convention, Forward, convention
 from auditor.headpath.path import HeadPath, head_path
 from auditor.headpath.shapes import shape_of
 from auditor.headpath.symbolic import Symbolic
@@ -33,6 +35,8 @@ class Analysis:
         shape: the rule that ``logits`` fits; None where none does, or it could not be followed.
         equivalence: whether the two agree; None where either is missing.
         premises: what their equality rests on beside the two terms.
+        checks: what only one of the two methods, or of the processor's two, checks.
+        convention: what ``forward`` returns normed or raw, against what ``logits`` applies.
     """
 
     cls: ClassValue
@@ -41,6 +45,8 @@ class Analysis:
     shape: ShapeRule | None
     equivalence: Equivalence | None
     premises: tuple[Premise, ...] = ()
+    convention: Convention | None = None
+    checks: tuple[OneSided, ...] = ()
 
     @property
     def shape_name(self) -> str | None:
@@ -88,7 +94,23 @@ class Analyzer:
         agree = compare(logits, tokens) if logits is not None and tokens is not None else None
         premises = Premises(symbolic, self._bodies, cls, head_rule()).of(logits) if logits else ()
         agree = _under(agree, premises)
-        return Analysis(cls, logits, tokens, _shape(logits), agree, premises)
+        norms = self._convention(cls, logits) if logits else None
+        checks = self._checks(symbolic, logits, tokens) if logits and tokens else ()
+        return Analysis(cls, logits, tokens, _shape(logits), agree, premises, norms, checks)
+
+    @staticmethod
+    def _checks(symbolic: Symbolic, logits: HeadPath, tokens: HeadPath) -> tuple[OneSided, ...]:
+        terms = [b.head_term.processor for b in tokens.branches if b.head_term is not None]
+        processors = [
+            check
+            for term in dict.fromkeys(terms)
+            for check in of_processor(symbolic, term, head_rule())
+        ]
+        return (*one_sided(logits, tokens), *processors)
+
+    def _convention(self, cls: ClassValue, logits: HeadPath) -> Convention | None:
+        forward = Forward(cls, self._bodies, head_rule(), logits)
+        return convention(forward, logits, head_rule())
 
 
 def _under(agree: Equivalence | None, premises: tuple[Premise, ...]) -> Equivalence | None:

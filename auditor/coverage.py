@@ -162,6 +162,9 @@ class Head(msgspec.Struct, frozen=True, rename={"class_": "class"}):
         equivalence: ``equivalent``, ``different``, ``conditional`` or ``unproven``; null where a
             method is missing.
         reason: why.
+        returns: what ``forward`` returns in each position: ``normed by …``, ``raw`` or ``unknown``.
+        norm: how often the hidden states for the logits are normed on the way to the head:
+            ``once``, ``double``, ``never`` or ``unknown``; null where it does not apply.
         terms: the two terms where they differ, or where the proof stopped; else empty.
         conditions: what the equality rests on.
         remarks: what a reader should know (a norm applied twice, a check in one method only).
@@ -175,6 +178,8 @@ class Head(msgspec.Struct, frozen=True, rename={"class_": "class"}):
     fix: str | None = None
     equivalence: str | None = None
     reason: str | None = None
+    returns: tuple[str, ...] = ()
+    norm: str | None = None
     terms: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()
     remarks: tuple[Step, ...] = ()

@@ -229,6 +229,7 @@ class HeadRule(_Strict, frozen=True):
     identities: tuple[str, ...]
     leaves: tuple[str, ...]
     norm_functions: tuple[str, ...]
+    norm_names: str
     transparent_decorators: tuple[str, ...]
     views: tuple[str, ...]
     neutral_methods: tuple[str, ...]
@@ -237,6 +238,8 @@ class HeadRule(_Strict, frozen=True):
     processor_factors: tuple[str, ...]
     processor_caps: tuple[str, ...]
     head_sizes: tuple[str, ...]
+    handed_on: tuple[str, ...]
+    gathers: tuple[str, ...]
 
 
 class ShapeRule(_Strict, frozen=True):

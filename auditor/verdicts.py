@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from auditor.analyzer import Analysis
 from auditor.coverage import Condition, Head, MethodPath, Row, Step, VerdictName, Way
-from auditor.headpath.brief import brief
+from auditor.headpath.brief import brief, name_of
 from auditor.headpath.conditions import Premise
 from auditor.headpath.path import Branch, HeadPath, show_guard
 from auditor.headpath.terms import Term, show
@@ -40,7 +40,7 @@ def judged(row: Row, analysis: Analysis) -> Row:
 
 def head_of(analysis: Analysis, platform: str, files: Files) -> Head:
     """The record of an analysis, as one platform has it."""
-    agree = analysis.equivalence
+    agree, norms = analysis.equivalence, analysis.convention
     return Head(
         class_=analysis.cls.dotted,
         platforms=(platform,),
@@ -51,8 +51,28 @@ def head_of(analysis: Analysis, platform: str, files: Files) -> Head:
         equivalence=agree.answer if agree is not None else None,
         reason=agree.reason if agree is not None else None,
         conditions=tuple(map(_condition, analysis.premises)),
+        returns=tuple(map(str, norms.positions)) if norms is not None else (),
+        norm=norms.verdict if norms is not None else None,
+        remarks=tuple(_remarks(analysis, files)),
         terms=(agree.logits, agree.tokens) if agree is not None and agree.logits else (),
     )
+
+
+def _remarks(analysis: Analysis, files: Files) -> Iterator[Step]:
+    """What only one method checks, and a norm that is applied twice or never."""
+    for check in analysis.checks:
+        note = f"only {check.method} checks this"
+        yield _step("check", check.where, files, check.text, note)
+    norms = analysis.convention
+    where = norms.positions[0].where if norms is not None else None
+    if norms is None or where is None:
+        return
+    if norms.verdict == "double" and norms.applied is not None:
+        note = f"forward returns states {norms.positions[0]}; {name_of(norms.applied)} norms again"
+        yield _step("norm", where, files, note=note)
+    if norms.verdict == "never":
+        note = "forward returns states that are not normed, and no norm is applied before the head"
+        yield _step("norm", where, files, note=note)
 
 
 def _condition(premise: Premise) -> Condition:

@@ -54,8 +54,8 @@ def _way(branch: Branch) -> str:
     parts = [f"{post.kind}({_cut(post.text)})" for post in reversed(branch.post)]
     if isinstance(term, TopTokens):
         parts.append("argmax")
-    bias = "" if term.bias is None else f" + {_name(term.bias)}"
-    parts.append(f"{_name(term.head)}{bias}")
+    bias = "" if term.bias is None else f" + {name_of(term.bias)}"
+    parts.append(f"{name_of(term.head)}{bias}")
     hidden = compose(term.hidden)
     return " ∘ ".join([*parts, hidden] if hidden else parts)
 
@@ -66,12 +66,12 @@ def compose(term: Term) -> str:
     while not isinstance(term, Param):
         match term:
             case Module(module=module, arguments=(inner, *_)):
-                names.append(_name(module))
+                names.append(name_of(module))
             case Apply(function=Part(owner=owner, name=name)) if _depends(owner):
                 names.append(name)
                 inner = owner
             case Apply(function=function, arguments=arguments) if any(map(_depends, arguments)):
-                names.append(_name(function))
+                names.append(name_of(function))
                 inner = next(filter(_depends, arguments))
             case Item(owner=owner, index=index):
                 names.append(f"[{_cut(show(index))}]")
@@ -86,7 +86,7 @@ def _depends(term: Term) -> bool:
     return any(isinstance(part, Param) for part in walk(term))
 
 
-def _name(term: Term) -> str:
+def name_of(term: Term) -> str:
     """A head or module by its path from the model; the choice of a layer by what chooses it."""
     match term:
         case Self():
@@ -96,9 +96,9 @@ def _name(term: Term) -> str:
         ):
             return name
         case Part(owner=owner, name=name):
-            return f"{_name(owner)}.{name}"
+            return f"{name_of(owner)}.{name}"
         case Item(owner=owner, index=index):
-            return f"{_name(owner)}[{_index(index)}]"
+            return f"{name_of(owner)}[{_index(index)}]"
         case Global():
             return show(term)
         case Constant() | Operation():

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from auditor.headpath.differences import Difference, difference
-from auditor.headpath.path import Branch, HeadPath, Post, show_guard
+from auditor.headpath.path import Branch, HeadPath, Post, Refusal, show_guard
 from auditor.headpath.state import Guard
 from auditor.headpath.terms import (
     Changed,
@@ -68,11 +68,11 @@ def compare(logits: HeadPath, tokens: HeadPath) -> Equivalence:
 def _pairs(logits: HeadPath, tokens: HeadPath) -> Iterator[Equivalence]:
     for left in logits.branches:
         for right in tokens.branches:
-            if _together(left.guards, right.guards):
+            if together(left.guards, right.guards):
                 yield _compare(left, right, (logits.method, tokens.method))
 
 
-def _together(left: tuple[Guard, ...], right: tuple[Guard, ...]) -> bool:
+def together(left: tuple[Guard, ...], right: tuple[Guard, ...]) -> bool:
     """Whether the conditions of two branches can all hold at once."""
     known = {guard.test: guard.holds for guard in left}
     return all(known.get(guard.test, guard.holds) == guard.holds for guard in right)
@@ -197,7 +197,7 @@ def _ignored_changes(logits: HeadPath, tokens: HeadPath) -> Iterator[Equivalence
                 continue
             for right in tokens.branches:
                 both = (changed, plain)
-                if not right.unknown and all(_together(b.guards, right.guards) for b in both):
+                if not right.unknown and all(together(b.guards, right.guards) for b in both):
                     reason = (
                         f"{logits.method} changes the logits afterwards: {_change_text(change)}"
                         f" if {_short(unlike)}; {tokens.method} is the same either way"
@@ -224,17 +224,19 @@ def _differ_by_one(left: Branch, right: Branch) -> Guard | None:
 
 def _one_sided(logits: HeadPath, tokens: HeadPath) -> Iterator[Equivalence]:
     """Branches of ``compute_logits`` on which the capability raises instead of answering."""
-    for refusal in tokens.refusals:
-        for left in logits.branches:
-            if not _together(left.guards, refusal.guards) or _checked(left, refusal):
-                continue
-            reason = f"{tokens.method} raises on one condition: {refusal.check.text}"
-            yield Equivalence(
-                "conditional", f"{reason} ({refusal.check.place})", show(left.result), ""
-            )
+    for refusal, left in refused_alone(tokens, logits):
+        reason = f"{tokens.method} raises on one condition: {refusal.check.text}"
+        where = f"({refusal.check.place})"
+        yield Equivalence("conditional", f"{reason} {where}", show(left.result), "")
 
 
-def _checked(left: Branch, refusal: object) -> bool:
-    """Whether ``compute_logits`` makes the same check on this way."""
-    check = getattr(refusal, "check", None)
-    return any(own.text == getattr(check, "text", None) for own in left.checks)
+def refused_alone(refusing: HeadPath, other: HeadPath) -> Iterator[tuple[Refusal, Branch]]:
+    """Ways on which one method raises, each with a way on which the other returns something.
+
+    Left out are ways on which the other makes the same check.
+    """
+    for refusal in refusing.refusals:
+        for branch in other.branches:
+            checked = any(check.text == refusal.check.text for check in branch.checks)
+            if not checked and together(branch.guards, refusal.guards):
+                yield refusal, branch

@@ -135,11 +135,18 @@ def norm_of(term: Term) -> tuple[Term, Term] | None:
         case Module(kind="norm", module=module, arguments=(hidden, *_)):
             return module, hidden
         case Apply(function=Global(name=name), arguments=(hidden, *rest)) if _is_kernel(name):
-            weights = [part for one in rest for part in walk(one) if isinstance(part, Part)]
-            weights = [part for part in weights if part.name == "weight"]
-            return (weights[0].owner if weights else term.function), hidden
+            return _norm_in(rest) or term.function, hidden
         case _:
             return None
+
+
+def _norm_in(arguments: Sequence[Term]) -> Term | None:
+    """The norm whose weight a kernel is handed, or that it is handed itself."""
+    parts = [p for one in arguments for p in walk(one) if isinstance(p, Part) and is_model_part(p)]
+    for part in parts:
+        if part.name == "weight":
+            return part.owner
+    return next((part for part in parts if fnmatchcase(part.name, head_rule().norm_names)), None)
 
 
 def _is_kernel(name: str) -> bool:
