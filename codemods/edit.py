@@ -7,11 +7,14 @@ is not edited at all.
 from __future__ import annotations
 
 import textwrap
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
+from auditor.errors import SourceError
+from auditor.sources.tree import Tree
 from auditor.values import Place
 from codemods.importing import add_import
 from codemods.layout import fit, fit_bases, fit_signature
@@ -55,6 +58,18 @@ def edited(
         if isinstance(edit, AddMixin) and edit.mixin.rpartition(".")[0] != _module_name(path):
             result = add_import(result, package, edit.mixin, width)
     return result.bytes
+
+
+def line_width(tree: Tree) -> int:
+    """The longest line that the tree's own formatter allows."""
+    if "pyproject.toml" not in tree.files():
+        return DEFAULT_WIDTH
+    try:
+        data = tomllib.loads(tree.read("pyproject.toml").decode())
+    except (SourceError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+        return DEFAULT_WIDTH
+    width = data.get("tool", {}).get("ruff", {}).get("line-length", DEFAULT_WIDTH)
+    return width if isinstance(width, int) else DEFAULT_WIDTH
 
 
 def _module_name(path: str) -> str:

@@ -6,7 +6,6 @@ file, and their patches go in any order.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -15,7 +14,7 @@ from auditor.api import Request, Resources, audit
 from auditor.coverage import Coverage, Row
 from auditor.sources.tree import Source
 from codemods.diff import diff_of
-from codemods.edit import DEFAULT_WIDTH, edited
+from codemods.edit import edited, line_width
 from codemods.gather import Lacking, gather
 from codemods.plans import Derivation, Edit, Refusal, Refused
 from codemods.prove import Claim, prove
@@ -145,7 +144,7 @@ def _families(
     """The families, and those of them that cannot be edited."""
     families: list[Family] = []
     refused: dict[str, Refusal] = {}
-    width = _width(source)
+    width = line_width(source.tree)
     for members in _grouped(lacking):
         edits = tuple(dict.fromkeys(edit for one in members for edit in _edits(one)))
         name = _name(members, {family.name for family in families})
@@ -231,15 +230,3 @@ def _items(
         Item(key[0], tuple(platforms), key[1], key[2], names[key])
         for key, platforms in sorted(found.items(), key=lambda pair: (pair[0][0], pair[0][1]))
     )
-
-
-def _width(source: Source) -> int:
-    """The longest line that the tree's own formatter allows."""
-    if "pyproject.toml" not in source.tree.files():
-        return DEFAULT_WIDTH
-    try:
-        data = tomllib.loads(source.tree.read("pyproject.toml").decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        return DEFAULT_WIDTH
-    width = data.get("tool", {}).get("ruff", {}).get("line-length", DEFAULT_WIDTH)
-    return width if isinstance(width, int) else DEFAULT_WIDTH
