@@ -7,6 +7,7 @@ fits; equivalence is read off the two head paths.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -81,6 +82,17 @@ class Analyzer:
         if id(cls) not in self._known:
             self._known[id(cls)] = self._stub(cls) if stub else self._analyse(cls)
         return self._known[id(cls)]
+
+    def method(self, cls: ClassValue, name: str) -> tuple[str, ast.FunctionDef] | None:
+        """The method that an instance finds, with its qualified name; None where it is no ``def``.
+
+        The last definition in the body of the class that provides it.
+        """
+        found = lookup(cls, name)
+        if not isinstance(found, Found):
+            return None
+        function = self._bodies.functions(found.owner).get(name)
+        return None if function is None else (f"{found.owner.qualname}.{name}", function)
 
     @staticmethod
     def _stub(cls: ClassValue) -> Analysis:

@@ -9,14 +9,17 @@ import fnmatch
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
 from auditor import facts as f
 from auditor.analyzer import Analyzer
-from auditor.coverage import Head, Row
+from auditor.contracts.contract import Contracts
+from auditor.coverage import Finding, Head, Row
 from auditor.engine import GuardSite
 from auditor.evaluation.import_statements import Conventions, Program
+from auditor.findings import Findings, Subject
 from auditor.headpath.bodies import Syntax
 from auditor.imports import ImportRun
 from auditor.introspector import Introspector
@@ -42,7 +45,7 @@ class OpenCondition(msgspec.Struct, frozen=True):
 
 
 class PlatformAnswer(msgspec.Struct, frozen=True):
-    """The rows and heads of one platform, what they rest on, and what was not decided.
+    """The rows, heads and findings of one platform, what they rest on, and what was not decided.
 
     ``read`` are the modules that were run; ``probes`` is what was asked of each file.
     """
@@ -50,6 +53,7 @@ class PlatformAnswer(msgspec.Struct, frozen=True):
     platform: str
     rows: tuple[Row, ...]
     heads: tuple[Head, ...]
+    findings: tuple[Finding, ...]
     read: tuple[str, ...]
     probes: dict[str, tuple[Probe, ...]]
     unparsed: dict[str, f.Unparsed]
@@ -66,6 +70,8 @@ class Asked(msgspec.Struct, frozen=True):
     capability: Capability
     guards: tuple[GuardSite, ...]
     outside: Mapping[str, Place]
+    contracts: Contracts
+    step: str
     architectures: tuple[str, ...]
     run_imports: bool
 
@@ -78,25 +84,28 @@ class Study:
     rows: tuple[Row, ...]
     classes: Mapping[str, ClassValue]
     analyzer: Analyzer
+    contracts: Contracts
+    step: str
 
 
 def study(asked: Asked, platform: Platform, table: Table) -> Study:
     """Resolve the entries of ``table`` on one platform, and keep the classes."""
     run, introspector, rows = _resolved(asked, platform, table)
     analyzer = Analyzer(run, asked.syntax, asked.outside, asked.capability)
-    return Study(run, rows, introspector.classes, analyzer)
+    return Study(run, rows, introspector.classes, analyzer, asked.contracts, asked.step)
 
 
 def ask(asked: Asked, platform: Platform, table: Table) -> PlatformAnswer:
     """Resolve the entries of ``table`` on one platform."""
     run, introspector, rows = _resolved(asked, platform, table)
-    rows, heads = _analysed(
+    rows, heads, findings = _analysed(
         asked, rows, introspector, Analyzer(run, asked.syntax, asked.outside, asked.capability)
     )
     return PlatformAnswer(
         platform=platform.name,
         rows=rows,
         heads=heads,
+        findings=findings,
         read=tuple(sorted(run.paths_read)),
         probes=asked.files.probes(),
         unparsed=run.unparsed,
@@ -123,22 +132,26 @@ def _resolved(
 
 def _analysed(
     asked: Asked, rows: tuple[Row, ...], introspector: Introspector, analyzer: Analyzer
-) -> tuple[tuple[Row, ...], tuple[Head, ...]]:
-    """The rows as the analysis of their classes judges them, and the record of each class.
+) -> tuple[tuple[Row, ...], tuple[Head, ...], tuple[Finding, ...]]:
+    """The rows as their classes and callers judge them, the record of each class, and findings.
 
     Every row is resolved before the first is analysed: analysis may ask modules for names, and no
     answer of a row depends on that.
     """
     heads: dict[str, Head] = {}
     judgements: list[Row] = []
+    found: list[Finding] = []
+    findings = Findings(asked.contracts, asked.capability, asked.step)
     for row in rows:
         cls = introspector.classes.get(row.architecture)
         if cls is not None:
             analysis = analyzer.analyse(cls, stub=row.verdict == "stub")
-            row = judged(row, analysis)
+            subject = Subject(judged(row, analysis), analysis, partial(analyzer.method, cls))
+            row, own = findings.of(subject)
+            found.extend(own)
             heads.setdefault(cls.dotted, head_of(analysis, row.platform, asked.files))
         judgements.append(row)
-    return tuple(judgements), tuple(heads.values())
+    return tuple(judgements), tuple(heads.values()), tuple(found)
 
 
 def matches(architecture: str, globs: tuple[str, ...]) -> bool:

@@ -13,9 +13,11 @@ import msgspec
 
 from auditor import facts as f
 from auditor.answers import Asked, OpenCondition, PlatformAnswer, Study, ask, matches, study
+from auditor.contracts.contract import Contracts, Engine
 from auditor.coverage import (
     SCHEMA_VERSION,
     Coverage,
+    Finding,
     Head,
     SourceInfo,
     UndecidedItem,
@@ -39,6 +41,7 @@ from auditor.rulesdata import (
     ModuleRule,
     capability,
     distributions,
+    engine_rule,
     generated,
     platforms,
     target,
@@ -202,6 +205,7 @@ class Job:
         if rule is not None:
             guards = guard_sites(self.files, self._paths, rule.search, self._capability.name)
             outside = outside_stores(self.files, self._paths, rule.search)
+        self._contracts = self._engine(guards)
         return Asked(
             self.files,
             Syntax(self.files),
@@ -210,9 +214,17 @@ class Job:
             self._capability,
             guards,
             outside,
+            self._contracts,
+            engine_rule().drafter.step,
             self._request.architectures,
             self._request.run_imports,
         )
+
+    def _engine(self, guards: tuple[GuardSite, ...]) -> Contracts:
+        """Who calls the capability; the same on every platform."""
+        engine = Engine(self.files, self.program.modules, self._capability, engine_rule())
+        names = dict.fromkeys(entry.architecture for entry in self._entries())
+        return engine.contracts(tuple(names), guards)
 
     def platforms(self) -> Iterable[Platform]:
         """The platforms asked for, with the user's options, in the order of reports."""
@@ -257,6 +269,7 @@ class Job:
                 imports="run" if self._request.run_imports else "skipped",
                 notes=self._notes(),
                 rows=tuple(row for answer in answers for row in answer.rows),
+                findings=tuple(_findings(answers)),
                 undecided=tuple(self._undecided(answers)),
                 heads=tuple(_heads(answers)),
             )
@@ -297,7 +310,22 @@ class Job:
         for path, why in unparsed.items():
             yield UndecidedItem("file", path, why.line, "", why.reason)
         yield from self._unread(answers)
+        yield from self._unknown_callers()
         yield from _open_conditions(answers)
+
+    def _unknown_callers(self) -> Iterable[UndecidedItem]:
+        """What was not followed of the engine, and architectures of which nothing drafts."""
+        for problem in self._contracts.problems:
+            where = problem.where
+            yield UndecidedItem("caller", where.path, where.line, "", problem.reason)
+        found: dict[str, list[str]] = {}
+        for entry in self._entries():
+            reason = self._contracts.unknown(entry.architecture)
+            if reason is not None and matches(entry.architecture, self._request.architectures):
+                found.setdefault(reason, []).append(entry.architecture)
+        for reason, names in found.items():
+            architectures = tuple(sorted(set(names)))
+            yield UndecidedItem("caller", "", 0, "", reason, architectures=architectures)
 
     def _unread(self, answers: list[PlatformAnswer]) -> Iterable[UndecidedItem]:
         found: dict[tuple[str, Place], list[str]] = {}
@@ -328,6 +356,20 @@ def _heads(answers: list[PlatformAnswer]) -> Iterable[Head]:
             found.setdefault(anywhere, []).append(answer.platform)
     for head, names in found.items():
         yield msgspec.structs.replace(head, platforms=tuple(names))
+
+
+def _findings(answers: list[PlatformAnswer]) -> Iterable[Finding]:
+    """Each finding once, with every architecture and platform that it is about."""
+    found: dict[Finding, tuple[dict[str, None], dict[str, None]]] = {}
+    for answer in answers:
+        for finding in answer.findings:
+            key = msgspec.structs.replace(finding, architectures=(), platforms=())
+            names, platforms = found.setdefault(key, ({}, {}))
+            names.update(dict.fromkeys(finding.architectures))
+            platforms.update(dict.fromkeys(finding.platforms))
+    for key, (names, platforms) in found.items():
+        architectures = tuple(sorted(names))
+        yield msgspec.structs.replace(key, architectures=architectures, platforms=tuple(platforms))
 
 
 def _open_conditions(answers: list[PlatformAnswer]) -> Iterable[UndecidedItem]:

@@ -201,8 +201,9 @@ class UndecidedItem(msgspec.Struct, frozen=True):
     """Something that could not be evaluated.
 
     Attributes:
-        kind: ``file`` (did not parse or could not be read), ``condition``, ``base``, ``table``
-            or ``source`` (a member of the source that was left out).
+        kind: ``file`` (did not parse or could not be read), ``condition``, ``base``, ``table``,
+            ``source`` (a member of the source that was left out) or ``caller`` (what calls the
+            method, or drafts for an architecture).
         path: where; relative to the folder that holds ``vllm/``.
         line: 1-based, or 0 when the whole file is meant.
         text: the source text in question, or empty.
@@ -211,7 +212,7 @@ class UndecidedItem(msgspec.Struct, frozen=True):
         architectures: which answers depend on it; empty when none does.
     """
 
-    kind: Literal["file", "condition", "base", "table", "source"]
+    kind: Literal["file", "condition", "base", "table", "source", "caller"]
     path: str
     line: int
     text: str

@@ -70,7 +70,8 @@ def tool_digest() -> bytes:
     """A digest of the code and the rules that answers depend on."""
     package = Path(__file__).parent
     digest = hashlib.blake2b(digest_size=16)
-    folders = [package, package / "evaluation", package / "headpath", package / "sources"]
+    inner = ("contracts", "evaluation", "headpath", "sources")
+    folders = [package, *(package / name for name in inner)]
     rules = package / "rules" if (package / "rules").is_dir() else package.parent / "rules"
     files = [path for folder in folders for path in folder.glob("*.py")]
     for path in sorted([*files, *rules.rglob("*.toml")]):
@@ -162,6 +163,10 @@ def _answer(files: Files, path: str, probe: Probe) -> bytes:
             content = files.block(path, start, end)
         case "stores":
             content = repr(stores_in(files.text(path))).encode()
+        case "mentions":
+            text = files.text(path)
+            mentioned = isinstance(text, bytes) and name.encode() in text
+            content = files.key(path) if mentioned else b""
         case "guards":
             content = repr(guards_in(files.text(path), path, name)).encode()
         case _:
@@ -212,7 +217,7 @@ def _cited_lines(coverage: Coverage) -> dict[str, set[int]]:
             lines.setdefault(step.path, set()).add(step.line)
     for step in _steps_of_heads(coverage):
         lines.setdefault(step.path, set()).add(step.line)
-    for item in coverage.undecided:
+    for item in (*coverage.undecided, *coverage.findings):
         lines.setdefault(item.path, set()).add(item.line)
     return lines
 

@@ -293,6 +293,105 @@ def head_rule() -> HeadRule:
     return load(rules_folder() / "head.toml", HeadRule)
 
 
+class DrafterRule(_Strict, frozen=True):
+    """What a model runner makes to draft, and what that calls."""
+
+    attributes: tuple[str, ...]
+    model: str
+    entries: tuple[str, ...]
+    step: str
+
+
+class ConfigRule(_Strict, frozen=True):
+    """The speculative configuration: its class, and the code that settles it."""
+
+    attribute: str
+    settle: str
+    override: str
+    method: str
+    methods: str
+    independent: tuple[str, ...]
+    class_: str = msgspec.field(name="class")
+
+
+class DraftRule(_Strict, frozen=True):
+    """The configuration of the draft model, and how a checkpoint's own is changed."""
+
+    attribute: str
+    name: str
+    target: str
+    checkpoint: str
+    overrides: str
+    architectures: str
+    model_type: str
+    bases: tuple[str, ...]
+    updaters: tuple[str, ...]
+    class_: str = msgspec.field(name="class")
+
+
+class ConvertedRule(_Strict, frozen=True):
+    """Checkpoints in a format of their own, and the code that converts them."""
+
+    module: str
+    decorator: str
+    key: str
+    settle: str
+    class_: str = msgspec.field(name="class")
+
+
+class TypesRule(_Strict, frozen=True):
+    """The classes of the tree for model types: the table, and the modules of those classes."""
+
+    table: str
+    modules: str
+
+
+class EngineRule(_Strict, frozen=True):
+    """``rules/engine.toml``: how the engine comes to the object that drafts."""
+
+    drafter: DrafterRule
+    config: ConfigRule
+    draft: DraftRule
+    converted: ConvertedRule
+    types: TypesRule
+
+
+class FindingRule(_Strict, frozen=True):
+    """``rules/findings/*.toml``: a remark that an audit may make.
+
+    Attributes:
+        what: the remark in a sentence.
+        why: what comes of it.
+        fix: what to do.
+        link: public code or discussion about it, or empty.
+    """
+
+    code: str
+    severity: Literal["error", "warning", "note"]
+    what: str
+    why: str
+    fix: str
+    link: str = ""
+
+
+@cache
+def finding_rules() -> tuple[FindingRule, ...]:
+    """Every remark that an audit may make, by code; each text on one line."""
+    rules = (_on_one_line(rule) for rule in _load_all("findings", FindingRule))
+    return tuple(sorted(rules, key=lambda rule: rule.code))
+
+
+def _on_one_line(rule: FindingRule) -> FindingRule:
+    what, why, fix = (" ".join(text.split()) for text in (rule.what, rule.why, rule.fix))
+    return msgspec.structs.replace(rule, what=what, why=why, fix=fix)
+
+
+@cache
+def engine_rule() -> EngineRule:
+    """How the engine comes to the object that drafts."""
+    return load(rules_folder() / "engine.toml", EngineRule)
+
+
 @cache
 def distributions() -> tuple[DistributionRule, ...]:
     """Distributions whose modules are not named like them."""

@@ -195,7 +195,7 @@ def _deliver(
     if root is not None:
         _edit(root, tuple(change for _, changes in patches for change in changes), allow_dirty)
         return
-    stdout = click.get_binary_stream("stdout")
+    stdout = sys.stdout.buffer
     for name, changes in patches:
         diff = b"".join(file_diff(one.path, one.before, one.after) for one in changes)
         if output is None:

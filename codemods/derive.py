@@ -108,7 +108,18 @@ class _Derive:
             reason = f"{self._agrees} gives {path.show()}, and calls no logits processor"
             raise _refused("no-head", reason, self._place)
         self._refuse_changes(path, mixin_only=True)
+        self._refuse_norms()
         return path
+
+    def _refuse_norms(self) -> None:
+        """Refuse a head path whose norms are in doubt: a method would repeat what may be a fault."""
+        norms = self._analysis.convention
+        if norms is None or norms.verdict not in ("double", "never"):
+            return
+        where = norms.positions[0].where if norms.positions else None
+        again = "norms again" if norms.verdict == "double" else "applies no norm"
+        reason = f"forward returns states {norms.positions[0]}, and {self._agrees} {again}"
+        raise _refused("norm-convention", reason, where or self._place)
 
     def _refuse_changes(self, path: HeadPath, mixin_only: bool) -> None:
         """Refuse what happens to the logits afterwards; a remap only where no mixin knows it."""

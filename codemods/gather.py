@@ -17,6 +17,7 @@ from auditor.rulesdata import Capability, capability, target
 from auditor.sources.tree import Source
 from auditor.syntax import parse
 from auditor.values import ClassValue, ModuleValue, Place, PythonError, Value
+from codemods.callers import objection
 from codemods.derive import Tree, derive
 from codemods.plans import Derivation, Refusal
 
@@ -69,6 +70,10 @@ def _of_study(study: Study, tree: Tree) -> Iterator[Lacking]:
         analysis = study.analyzer.analyse(cls, stub=row.verdict == "stub")
         where = Place(cls.module.path, cls.facts.line)
         outcome = derive(analysis, tree)
+        if isinstance(outcome, Derivation):
+            name, contracts = row.architecture, study.contracts
+            against = objection(contracts, name, tree.capability, study.step, analysis.logits)
+            outcome = against or outcome
         yield Lacking(row.architecture, row.platform, cls.dotted, where, outcome)
 
 

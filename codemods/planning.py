@@ -210,7 +210,8 @@ def _name(members: Sequence[Lacking], taken: set[str]) -> str:
 def _claim(family: Family) -> Claim:
     owners = frozenset(edit.site.dotted for edit in family.edits)
     mixins = frozenset(getattr(edit, "mixin", "") for edit in family.edits)
-    return Claim(family.name, family.roots, owners | mixins, family.after)
+    names = frozenset(family.architectures)
+    return Claim(family.name, names, family.roots, owners | mixins, family.after)
 
 
 def _items(

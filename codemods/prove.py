@@ -18,18 +18,24 @@ from auditor.sources.tree import Source
 from codemods.overlay import overlaid
 
 
+#: Files and architectures that something is about, and what it says.
+_Blame = tuple[frozenset[str], frozenset[str], str]
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """What a family says it does: the files after it, and the classes that get the method.
 
     Attributes:
         name: the family.
+        architectures: the registry keys that it is for.
         roots: dotted draft classes that must have the method afterwards.
         owners: dotted classes that may provide it.
         changed: the files that it changes, with their bytes afterwards.
     """
 
     name: str
+    architectures: frozenset[str]
     roots: frozenset[str]
     owners: frozenset[str]
     changed: Mapping[str, bytes]
@@ -67,9 +73,12 @@ def prove(
     for claim in claims:
         for reason in (*_unparsed(claim), *_not_reached(claim, before, after)):
             failures.setdefault(claim.name, reason)
-    for paths, reason in (*_other_rows(claims, before, after), *_new_findings(before, after)):
-        blamed = [claim for claim in claims if paths & claim.changed.keys()] or claims
-        for claim in blamed:
+    for paths, names, reason in (
+        *_other_rows(claims, before, after),
+        *_new_findings(before, after),
+    ):
+        blamed = [c for c in claims if paths & c.changed.keys() or names & c.architectures]
+        for claim in blamed or claims:
             failures.setdefault(claim.name, reason)
     return Proof(failures, after)
 
@@ -111,9 +120,7 @@ def _violated(head: Head) -> Iterator[str]:
             yield f"{condition.name}: {condition.text}"
 
 
-def _other_rows(
-    claims: Sequence[Claim], before: Coverage, after: Coverage
-) -> Iterator[tuple[frozenset[str], str]]:
+def _other_rows(claims: Sequence[Claim], before: Coverage, after: Coverage) -> Iterator[_Blame]:
     """Rows that changed without being meant, each with the files that they come from."""
     roots = frozenset(root for claim in claims for root in claim.roots)
     owners = frozenset(owner for claim in claims for owner in claim.owners)
@@ -127,7 +134,8 @@ def _other_rows(
         if gains and new is not None and new.owner in owners:
             continue
         text = f"{row.architecture} on {row.platform} would change from {row.verdict}"
-        yield _files_of(row), f"{text} to {new.verdict if new is not None else 'nothing'}"
+        reached = f"{text} to {new.verdict if new is not None else 'nothing'}"
+        yield _files_of(row), frozenset({row.architecture}), reached
 
 
 def _says(row: Row) -> tuple[object, ...]:
@@ -140,11 +148,13 @@ def _files_of(row: Row) -> frozenset[str]:
     return frozenset(step.path for step in row.evidence)
 
 
-def _new_findings(before: Coverage, after: Coverage) -> Iterator[tuple[frozenset[str], str]]:
+def _new_findings(before: Coverage, after: Coverage) -> Iterator[_Blame]:
+    """Errors and warnings that were not there; a note says what holds of every such method."""
     known = {_name(finding) for finding in before.findings}
     for finding in after.findings:
-        if _name(finding) not in known:
-            yield frozenset({finding.path}), f"{finding.code}: {finding.message}"
+        if finding.severity != "note" and _name(finding) not in known:
+            text = f"{finding.code}: {finding.message}"
+            yield frozenset({finding.path}), frozenset(finding.architectures), text
 
 
 def _name(finding: Finding) -> tuple[str, str, str]:

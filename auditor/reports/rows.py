@@ -26,6 +26,7 @@ UNDECIDED_TITLES = {
     "source": "left out of the source",
     "table": "registry tables not read in full",
     "file": "files that could not be read or parsed",
+    "caller": "callers that are not known",
     "base": "base classes that could not be resolved",
     "condition": "conditions left open",
 }
