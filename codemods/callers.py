@@ -44,6 +44,12 @@ def objection(
     return None
 
 
+def passes_step(contracts: Contracts, architecture: str, capability: Capability, step: str) -> bool:
+    """Whether a caller of the capability passes the draft step for an architecture."""
+    calls = [c for _, drafter in contracts.of(architecture) for c in drafter.of(capability.name)]
+    return any(step in call.keywords for call in calls)
+
+
 def dropping(drafter: Drafter, capability: Capability, step: str) -> Call | None:
     """A call of the capability without the step, where the other method is told the step."""
     others = drafter.of(capability.agrees_with) if capability.agrees_with is not None else ()

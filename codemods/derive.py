@@ -32,6 +32,7 @@ from codemods.plans import (
     Code,
     Derivation,
     Edit,
+    Parameter,
     Refusal,
     Refused,
     Site,
@@ -49,6 +50,7 @@ class Tree:
         is_target: whether a class is one that the registry has for a target model.
         is_draft: whether a class is one that the registry has for a draft model.
         passes_more: a call of the engine that hands the method more than the mixin's takes.
+        step: the argument for the draft step, where a caller of this architecture passes it.
     """
 
     bodies: SourceBodies
@@ -57,6 +59,7 @@ class Tree:
     is_target: Callable[[ClassValue], bool]
     is_draft: Callable[[ClassValue], bool]
     passes_more: Place | None
+    step: str = ""
 
 
 def derive(analysis: Analysis, tree: Tree) -> Derivation | Refusal:
@@ -112,13 +115,12 @@ class _Derive:
         return path
 
     def _refuse_norms(self) -> None:
-        """Refuse a head path whose norms are in doubt: a method would repeat what may be a fault."""
+        """Refuse a head path that norms twice: a method would repeat what looks like a fault."""
         norms = self._analysis.convention
-        if norms is None or norms.verdict not in ("double", "never"):
+        if norms is None or norms.verdict != "double":
             return
         where = norms.positions[0].where if norms.positions else None
-        again = "norms again" if norms.verdict == "double" else "applies no norm"
-        reason = f"forward returns states {norms.positions[0]}, and {self._agrees} {again}"
+        reason = f"forward returns states {norms.positions[0]}, and {self._agrees} norms again"
         raise _refused("norm-convention", reason, where or self._place)
 
     def _refuse_changes(self, path: HeadPath, mixin_only: bool) -> None:
@@ -139,7 +141,7 @@ class _Derive:
     def _mixin_fits(self, path: HeadPath) -> bool:
         """Whether the mixin's method picks the same token, and takes what the engine passes."""
         mixin = self._tree.mixin
-        if mixin is None or any(branch.checks for branch in path.branches):
+        if mixin is None or self._tree.step or any(branch.checks for branch in path.branches):
             return False
         function = self._tree.bodies.functions(mixin).get(self._tree.capability.name)
         if function is None or (self._takes_more(function) and self._tree.passes_more is not None):
@@ -179,9 +181,21 @@ class _Derive:
             source=link.function.name,
             line=link.function.lineno,
             spots=link.spots,
+            extra=self._extra(link, links),
             doc=paragraphs(link, path, factor, self._tree.capability.name, self._agrees),
             factor=factor,
         )
+
+    def _extra(self, link: Link, links: tuple[Link, ...]) -> tuple[Parameter, ...]:
+        """The draft step, where a caller passes it and ``compute_logits`` does not take it.
+
+        Nothing but the outermost method is called by the engine.
+        """
+        step = self._tree.step
+        arguments = link.function.args
+        if not step or link is not links[0] or arguments.kwarg or step in _names(link.function):
+            return ()
+        return (Parameter(step, "int", "0"),)
 
     def _refuse_target(self, cls: ClassValue) -> None:
         where = Place(cls.module.path, cls.facts.line)
@@ -214,6 +228,8 @@ class _Derive:
         owner = links[-1].owner.qualname
         if len(links) > 1:
             return f"the head path {path.show()} belongs to {owner}, which the draft forwards to"
+        if self._tree.step:
+            return f"{owner} computes {path.show()}, and a caller passes {self._tree.step}"
         if self._tree.mixin is None:
             return f"{owner} computes {path.show()}, and the tree has no mixin for it"
         if any(branch.checks for branch in path.branches):

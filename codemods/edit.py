@@ -18,7 +18,17 @@ from auditor.sources.tree import Tree
 from auditor.values import Place
 from codemods.importing import add_import
 from codemods.layout import fit, fit_bases, fit_signature
-from codemods.plans import AddMethod, AddMixin, Edit, Factor, Refusal, Refused, Site, Spot
+from codemods.plans import (
+    AddMethod,
+    AddMixin,
+    Edit,
+    Factor,
+    Parameter,
+    Refusal,
+    Refused,
+    Site,
+    Spot,
+)
 from codemods.rewriting import as_block, merge_return, rewritten
 
 #: What formatters of Python take where a project does not say (ruff, black).
@@ -246,7 +256,7 @@ class _Class:
             returns=_without_none(new.returns),
             body=new.body.with_changes(body=[doc, *laid]),
         )
-        return fit_signature(new, indent, self._width)
+        return fit_signature(_with_parameters(new, edit.extra), indent, self._width)
 
     def _using(
         self,
@@ -305,6 +315,29 @@ class _Class:
             lines.append('"""')
             text = newline.join(f"{indent}{line}" if line else "" for line in lines).lstrip()
         return cst.SimpleStatementLine(body=[cst.Expr(cst.SimpleString(text))])
+
+
+def _with_parameters(function: cst.FunctionDef, extra: Sequence[Parameter]) -> cst.FunctionDef:
+    """The function with parameters at the end of its positional ones, laid out like the last."""
+    params = list(function.params.params)
+    for one in extra:
+        last = params[-1]
+        exploded = isinstance(last.comma, cst.Comma)
+        space = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+        between = params[-2].comma if exploded and len(params) > 1 else space
+        params[-1] = last.with_changes(
+            comma=between, whitespace_after_param=cst.SimpleWhitespace("")
+        )
+        params.append(
+            cst.Param(
+                name=cst.Name(one.name),
+                annotation=cst.Annotation(cst.parse_expression(one.annotation)),
+                default=cst.parse_expression(one.default),
+                comma=last.comma,
+                whitespace_after_param=last.whitespace_after_param,
+            )
+        )
+    return function.with_changes(params=function.params.with_changes(params=params))
 
 
 class _Fit:

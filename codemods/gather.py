@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from auditor.answers import Study
 from auditor.api import Job, Request, Resources
@@ -17,7 +17,7 @@ from auditor.rulesdata import Capability, capability, target
 from auditor.sources.tree import Source
 from auditor.syntax import parse
 from auditor.values import ClassValue, ModuleValue, Place, PythonError, Value
-from codemods.callers import objection
+from codemods.callers import objection, passes_step
 from codemods.derive import Tree, derive
 from codemods.plans import Derivation, Refusal
 
@@ -69,9 +69,10 @@ def _of_study(study: Study, tree: Tree) -> Iterator[Lacking]:
             continue
         analysis = study.analyzer.analyse(cls, stub=row.verdict == "stub")
         where = Place(cls.module.path, cls.facts.line)
-        outcome = derive(analysis, tree)
+        name, contracts = row.architecture, study.contracts
+        passes = passes_step(contracts, name, tree.capability, study.step)
+        outcome = derive(analysis, replace(tree, step=study.step if passes else ""))
         if isinstance(outcome, Derivation):
-            name, contracts = row.architecture, study.contracts
             against = objection(contracts, name, tree.capability, study.step, analysis.logits)
             outcome = against or outcome
         yield Lacking(row.architecture, row.platform, cls.dotted, where, outcome)

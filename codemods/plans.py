@@ -62,10 +62,11 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a factored method, and the source of its annotation (empty for none)."""
+    """A parameter: its name, and the sources of annotation and default (empty for none)."""
 
     name: str
     annotation: str
+    default: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,7 @@ class AddMethod:
         source: the name of that method.
         line: where its ``def`` stands.
         spots: the calls in it that change.
+        extra: parameters that it takes beside those of ``source``.
         doc: the docstring: paragraphs.
         factor: what is factored out first, or None.
     """
@@ -113,6 +115,7 @@ class AddMethod:
     source: str
     line: int
     spots: tuple[Spot, ...]
+    extra: tuple[Parameter, ...]
     doc: tuple[str, ...]
     factor: Factor | None = None
 

@@ -17,7 +17,6 @@ from auditor.factcache import FactCache
 from auditor.sources.tree import Source
 from codemods.overlay import overlaid
 
-
 #: Files and architectures that something is about, and what it says.
 _Blame = tuple[frozenset[str], frozenset[str], str]
 
@@ -75,7 +74,7 @@ def prove(
             failures.setdefault(claim.name, reason)
     for paths, names, reason in (
         *_other_rows(claims, before, after),
-        *_new_findings(before, after),
+        *_new_findings(before, after, frozenset(changed)),
     ):
         blamed = [c for c in claims if paths & c.changed.keys() or names & c.architectures]
         for claim in blamed or claims:
@@ -148,11 +147,16 @@ def _files_of(row: Row) -> frozenset[str]:
     return frozenset(step.path for step in row.evidence)
 
 
-def _new_findings(before: Coverage, after: Coverage) -> Iterator[_Blame]:
-    """Errors and warnings that were not there; a note says what holds of every such method."""
+def _new_findings(before: Coverage, after: Coverage, changed: frozenset[str]) -> Iterator[_Blame]:
+    """Errors that were not there, and anything in the changed files that was not.
+
+    What is remarked at another place holds of every class that has the method: that the logits
+    processor checks its scale, say. It is of the tree's making, and the row is ``yes`` with it.
+    """
     known = {_name(finding) for finding in before.findings}
     for finding in after.findings:
-        if finding.severity != "note" and _name(finding) not in known:
+        counts = finding.severity == "error" or finding.path in changed
+        if counts and _name(finding) not in known:
             text = f"{finding.code}: {finding.message}"
             yield frozenset({finding.path}), frozenset(finding.architectures), text
 
