@@ -36,6 +36,7 @@ Examples:
   audit --vllm 0.11.0 --only no,import --format markdown
   audit explain EagleLlamaForCausalLM --platform xpu
   audit shape
+  audit rules SD101
 """
 EXIT_CODES = """
 \b
@@ -90,6 +91,40 @@ def shape(ctx: click.Context, /, architecture: str | None, **given: Any) -> int:
     if options.format not in (None, "table", "json"):
         raise click.UsageError("shape writes --format table or json only.", ctx)
     return _shape(options, architecture)
+
+
+@audit.command()
+@click.argument("code", metavar="[CODE]", required=False)
+@options_named("--format", "--output", "--width", "--no-color")
+@click.pass_context
+def rules(ctx: click.Context, /, code: str | None, **given: Any) -> int:
+    """List what an audit may find; with CODE, why it matters and what to do."""
+    from auditor.reports import findings
+    from auditor.rulesdata import finding_rules
+
+    options = Options.merged(ctx, given)
+    if options.format not in (None, "table", "json"):
+        raise click.UsageError("rules writes --format table or json only.", ctx)
+    chosen = [rule for rule in finding_rules() if code is None or rule.code == code.upper()]
+    if not chosen:
+        raise _no_rule(str(code))
+    width, color = options.columns, options.in_color
+    if not options.for_people:
+        text = findings.render_json(chosen)
+    elif code is not None:
+        text = findings.render_one(chosen[0], width=width, color=color)
+    else:
+        text = findings.render(chosen, width=width, color=color)
+    deliver(text, options)
+    return OK
+
+
+def _no_rule(code: str) -> UsageError:
+    from auditor.reports.names import hint
+    from auditor.rulesdata import finding_rules
+
+    known = [rule.code for rule in finding_rules()]
+    return UsageError(f"no finding has the code {code!r}", next_step=hint(code, known))
 
 
 @audit.command()

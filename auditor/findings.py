@@ -212,8 +212,11 @@ def _of_analysis(analysis: Analysis, capability: Capability) -> Iterator[Remark]
         if code is not None and not (code == "SD201" and broken):
             yield Remark(code, f"{name}.{capability.name}: {agree.reason}", here)
         for check in analysis.checks:
-            message = f"{name}: only {check.method} checks this: {check.text}"
-            yield Remark("SD204", message, check.where)
+            message = f"only {check.method} checks this: {check.text}"
+            if "." in check.method:  # a method of the processor, whoever uses it
+                yield Remark("SD208", message, check.where)
+            else:
+                yield Remark("SD204", f"{name}: {message}", check.where)
     norms = analysis.convention
     if norms is not None and norms.verdict in ("double", "never"):
         where = norms.positions[0].where if norms.positions else None

@@ -19,6 +19,7 @@ HEADER = (
     "error_type",
     "error_message",
     "reason",
+    "findings",
 )
 
 _HASATTR = {True: "true", False: "false", None: ""}
@@ -46,6 +47,7 @@ def _line(row: Row) -> list[str]:
         error.type if error else None,
         error.message if error else None,
         row.reason,
+        " ".join(row.findings),
     )
     return [_cell(field) for field in fields]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from msgspec.structs import replace
 from rich.console import Group, RenderableType
@@ -10,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from auditor.coverage import VERDICTS, Coverage, Head, Row, Step
+from auditor.coverage import VERDICTS, Coverage, Finding, Head, Row, Step
 from auditor.reports import rows as view
 from auditor.reports.console import plain, to_text
 from auditor.reports.heads import head_block
@@ -32,21 +33,28 @@ def render(coverage: Coverage, architecture: str, *, width: int, color: bool = F
     rows = [row for row in coverage.rows if row.architecture == architecture]
     blocks = [plain(f"{architecture}: {coverage.capability} in {coverage.source.label}", "bold")]
     blocks += [plain(f"Note: {note}", "yellow") for note in view.notes(coverage)]
-    groups = (
-        _group(names, row, head, width) for names, row, head in _same_evidence(coverage, rows)
-    )
+    groups = (_group(group, width) for group in _same_evidence(coverage, rows))
     return to_text(Group(*blocks, *groups), width=width, color=color)
 
 
-def _same_evidence(
-    coverage: Coverage, rows: Sequence[Row]
-) -> Iterator[tuple[list[str], Row, Head | None]]:
-    groups: dict[tuple[Row, Head | None], list[str]] = {}
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Platforms on which an architecture comes to the same answer in the same way."""
+
+    platforms: tuple[str, ...]
+    row: Row
+    head: Head | None
+    findings: tuple[Finding, ...]
+
+
+def _same_evidence(coverage: Coverage, rows: Sequence[Row]) -> Iterator[_Group]:
+    groups: dict[tuple[Row, Head | None, tuple[Finding, ...]], list[str]] = {}
     for row in rows:
-        key = (_anywhere(row), view.head_of(coverage, row))
+        found = view.findings_of(coverage, row)
+        key = (_anywhere(row), view.head_of(coverage, row), found)
         groups.setdefault(key, []).append(row.platform)
-    for (row, head), names in groups.items():
-        yield names, row, head
+    for (row, head, found), names in groups.items():
+        yield _Group(tuple(names), row, head, found)
 
 
 def _anywhere(row: Row) -> Row:
@@ -70,14 +78,15 @@ def _anywhere(row: Row) -> Row:
     return replace(row, platform="", error=error, reason=reason, evidence=here(evidence))
 
 
-def _group(platforms: Sequence[str], row: Row, head: Head | None, width: int) -> RenderableType:
-    title = plain(f"{', '.join(platforms)}: ", "bold")
+def _group(group: _Group, width: int) -> RenderableType:
+    row = group.row
+    title = plain(f"{', '.join(group.platforms)}: ", "bold")
     title.append_text(Text(row.verdict, STYLES[row.verdict]))
     chain = [step for step in row.evidence if step.kind != "guard"]
     steps = _steps(chain, width - _INDENT)
-    shown = [head_block(head)] if head is not None else []
-    body = Padding(Group(*steps, *shown, _answer(row)), (0, 0, 0, _INDENT))
-    return Group(Text(), title, body)
+    shown = [head_block(group.head)] if group.head is not None else []
+    answer = _answer(row, group.findings)
+    return Group(Text(), title, Padding(Group(*steps, *shown, answer), (0, 0, 0, _INDENT)))
 
 
 def _steps(steps: Sequence[Step], width: int) -> list[RenderableType]:
@@ -106,7 +115,7 @@ def _shown(step: Step) -> str:
     return f"{step.text}   {step.note}" if step.note else step.text
 
 
-def _answer(row: Row) -> Table:
+def _answer(row: Row, findings: Sequence[Finding] = ()) -> Table:
     """The verdict, then what supports it, each in a hanging paragraph."""
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(no_wrap=True, justify="right")
@@ -114,6 +123,11 @@ def _answer(row: Row) -> Table:
     table.add_row(Text("=>"), plain(f"{row.verdict}: {VERDICTS[row.verdict]}"))
     for line in _support(row):
         table.add_row(Text(), plain(line))
+    for finding in findings:
+        place = view.place(finding.path, finding.line)
+        table.add_row(
+            Text(), plain(f"{finding.code} {finding.severity}: {finding.message}  ({place})")
+        )
     for number, step in enumerate(row.error.chain if row.error else (), start=1):
         table.add_row(Text(f"{number}."), plain(f"{_place(step)}{_GAP}{_shown(step)}".strip()))
     return table

@@ -24,7 +24,7 @@ class Block:
 def remark_blocks(coverage: Coverage) -> Iterator[Block]:
     """Findings first; the last blocks say what was not decided, always."""
     if coverage.findings:
-        yield _block("Findings", [_finding(finding) for finding in coverage.findings])
+        yield _block("Findings", [_finding(finding) for finding in view.by_severity(coverage)])
     if not coverage.undecided:
         yield Block("Not decided: nothing was left open beside the cells above.")
     for title, items in view.undecided_by_kind(coverage):
@@ -48,8 +48,10 @@ def _bearing(items: Sequence[UndecidedItem]) -> str:
 
 
 def _finding(finding: Finding) -> str:
+    count = len(finding.architectures)
+    scope = f" ({count} architecture{'s' * (count > 1)})" if count else ""
     where = view.place(finding.path, finding.line)
-    return f"{where}  {finding.code} {finding.severity}: {finding.message}"
+    return f"{finding.code} {finding.severity}: {finding.message}{scope}  {where}"
 
 
 def _undecided(item: UndecidedItem) -> str:

@@ -13,7 +13,7 @@ from itertools import groupby
 
 import msgspec
 
-from auditor.coverage import Coverage, ErrorInfo, Head, Row, UndecidedItem, VerdictName
+from auditor.coverage import Coverage, ErrorInfo, Finding, Head, Row, UndecidedItem, VerdictName
 
 #: Where vLLM keeps its models; dropped from module names to make them readable.
 _MODEL_PACKAGES = ("vllm.model_executor.models.", "vllm.models.")
@@ -133,6 +133,21 @@ def head_of(coverage: Coverage, row: Row) -> Head | None:
         if head.class_ == wanted and row.platform in head.platforms:
             return head
     return None
+
+
+def by_severity(coverage: Coverage) -> list[Finding]:
+    """The findings, errors first."""
+    rank = {"error": 0, "warning": 1, "note": 2}
+    return sorted(coverage.findings, key=lambda finding: rank[finding.severity])
+
+
+def findings_of(coverage: Coverage, row: Row) -> tuple[Finding, ...]:
+    """The findings that are about a row, errors first."""
+    return tuple(
+        finding
+        for finding in by_severity(coverage)
+        if row.architecture in finding.architectures and row.platform in finding.platforms
+    )
 
 
 def impersonal(text: str, platform: str) -> str:
