@@ -107,6 +107,8 @@ class SourceBodies:
                 value, _ = self._run.get(value, name, [])
             if value is not None:
                 value, _ = self._run.forced(value)
+            if isinstance(value, ClassValue):
+                self._run.settle(value)
         except PythonError:
             return None
         return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from auditor.classes import Missing, lookup
 from auditor.headpath.arguments import bind, head_arguments, pairs
 from auditor.headpath.attributes import dotted_name
 from auditor.headpath.effects import changed_to, in_place
@@ -116,6 +117,9 @@ class Calls(Expressions):
             found = self.method(cls, name)
             if found is not None and not self.is_a(cls, self._rule.leaves):
                 return self.enter(*found, owner, args, named, place, state, frame)
+            if found is None and not isinstance(lookup(cls, name), Missing):
+                reason = f"what {name} of {cls.dotted} is, is not known"
+                return [(Unknown(reason, str(place), place=place), state)]
         function: Term = Part(owner, name, place=place)
         if isinstance(owner, Global):
             dotted = f"{owner.name}.{name}"
@@ -127,6 +131,8 @@ class Calls(Expressions):
             named_terms = (Operation(f"{key}=", (term,)) for key, term in named.items())
             changed = Changed(owner, name, (*args, *named_terms), place=place)
             return [(changed, changed_to(state, owner, changed, place, self._rule))]
+        elif name in self._rule.views or name in self._rule.neutral_methods:
+            return [(Apply(function, args, pairs(named), place=place), state)]
         elif isinstance(owner, Part | Item) and cls is None and not _is_data(owner):
             return self._apply(function, args, named, place, state, frame)
         return [(Apply(function, args, pairs(named), place=place), state)]

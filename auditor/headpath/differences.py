@@ -38,7 +38,7 @@ def difference(left: Term | None, right: Term | None) -> bool | None:
         return None
     if left is None or right is None:
         return True
-    if _applied_to(left, right) or _applied_to(right, left):
+    if _weighs(left, right) or _weighs(right, left):
         return True
     if is_model_part(left) and is_model_part(right):
         return _other_part(left, right)
@@ -51,18 +51,47 @@ def difference(left: Term | None, right: Term | None) -> bool | None:
     return any(one is True for one in found) and False not in found
 
 
-def _applied_to(outer: Term, inner: Term) -> bool:
-    """Whether ``outer`` is a module or function of the model, applied to ``inner``."""
+def _weighs(outer: Term, inner: Term) -> bool:
+    """Whether ``outer`` is ``inner`` after modules, or functions that are handed weights.
+
+    A function without weights may give back its input (a gather over one rank, a cast), so one
+    such alone is no difference that is sure.
+    """
+    if isinstance(outer, Module):
+        inputs: tuple[Term, ...] = outer.arguments
+        weighed = True
+    elif isinstance(outer, Apply):
+        receiver = (outer.function.owner,) if isinstance(outer.function, Part) else ()
+        inputs = (*receiver, *outer.arguments)
+        weighed = any(_has_part(one) for one in outer.arguments if not _contains(one, inner))
+    elif isinstance(outer, Item):
+        inputs, weighed = (outer.owner,), False
+    else:
+        return False
+    if inner in inputs:
+        return weighed
+    holding = [one for one in inputs if _contains(one, inner)]
+    return any(_weighs(one, inner) or (weighed and _reaches(one, inner)) for one in holding)
+
+
+def _reaches(outer: Term, inner: Term) -> bool:
+    """Whether ``inner`` goes through applications alone into ``outer``."""
     match outer:
-        case Module(arguments=arguments):
-            return inner in arguments or any(_applied_to(one, inner) for one in arguments)
-        case Apply(function=Part() | Global(), arguments=arguments):
-            # A free function may give back its input (contiguous, a no-op all-gather); one that
-            # is handed weights of the model as well computes with them.
-            weighed = any(_has_part(one) for one in arguments if one != inner)
-            return weighed and inner in arguments
+        case Module(arguments=inputs):
+            return inner in inputs or any(_reaches(one, inner) for one in inputs)
+        case Apply(function=Part(owner=owner), arguments=arguments):
+            inputs = (owner, *arguments)
+            return inner in inputs or any(_reaches(one, inner) for one in inputs)
+        case Apply(arguments=inputs):
+            return inner in inputs or any(_reaches(one, inner) for one in inputs)
+        case Item(owner=owner):
+            return owner == inner or _reaches(owner, inner)
         case _:
             return False
+
+
+def _contains(term: Term, part: Term) -> bool:
+    return any(one == part for one in walk(term))
 
 
 def _has_part(term: Term) -> bool:

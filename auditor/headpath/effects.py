@@ -18,6 +18,7 @@ from auditor.headpath.terms import (
     Constant,
     Global,
     Item,
+    Operation,
     Part,
     Self,
     Term,
@@ -40,10 +41,16 @@ def changed_to(state: State, before: Term, after: Term, place: Place, rule: Head
     def now(term: Term) -> Term:
         if term == before:
             return after
+        if isinstance(term, Operation) and term.name in ("tuple", "list"):
+            return replace(term, operands=tuple(map(now, term.operands)))
         return why if _may_share(term, before, rule) else term
 
     names = {name: now(term) for name, term in state.names.items()}
     stores = {part: now(term) for part, term in state.stores.items()}
+    for base in _bases(before, rule):
+        if isinstance(base, Part):
+            # An attribute is read again by its name, whoever holds its value meanwhile.
+            stores.setdefault(base, after if base == before else why)
     return replace(state, names=names, stores=stores)
 
 

@@ -131,7 +131,10 @@ def _may_exclude(left: tuple[Guard, ...], right: tuple[Guard, ...]) -> bool:
 
 
 def _subjects(test: Term) -> set[Term]:
-    return {part for part in walk(test) if isinstance(part, Part)}
+    """The attributes that a condition asks about; not the objects that they are attributes of."""
+    parts = [part for part in walk(test) if isinstance(part, Part)]
+    owners = {part.owner for part in parts}
+    return {part for part in parts if part not in owners}
 
 
 def _difference(left: Logits, right: TopTokens) -> Difference | None:

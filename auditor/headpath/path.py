@@ -16,6 +16,7 @@ from auditor.headpath.terms import (
     Global,
     Item,
     Logits,
+    Module,
     Operation,
     Param,
     Part,
@@ -111,6 +112,10 @@ def head_path(method: str, outcomes: tuple[Outcome, ...]) -> HeadPath:
 
 def _branch(outcome: Outcome, result: Term) -> Branch:
     head_term, post = _peel(result)
+    if head_term is None and isinstance(result, Module) and not result.label:
+        reason = f"what {show(result.module)}(…) does is not followed: its class is not known"
+        where = str(result.place) if result.place is not None else ""
+        result = Unknown(reason, where, place=result.place)
     state = outcome.state
     stored = tuple(part for part, value in state.stores.items() if step_parameters(value))
     return Branch(

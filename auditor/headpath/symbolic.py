@@ -210,8 +210,13 @@ class Symbolic(Calls):
             ast.fix_missing_locations(ast.copy_location(load, node)), state, frame
         ):
             before = term.operands[0] if isinstance(term, Operation) else term
+            place = self._place(frame.owner, node)
             if isinstance(before, Logits | TopTokens | Module | Apply | Changed | Stored):
-                at = changed_to(at, before, term, self._place(frame.owner, node), self._rule)
+                at = changed_to(at, before, term, place, self._rule)
+            elif not isinstance(before, Constant):
+                # A tensor changes in place, a number does not; which it is, is not known.
+                why = Unknown("may have been changed in place", str(place), place=place)
+                at = changed_to(at, before, why, place, self._rule)
             ends.extend(("next", None, s) for s in self._store(target, term, at, frame))
         return ends
 
