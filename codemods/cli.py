@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from auditor import __version__
-from auditor.cli import FINDINGS, INCOMPLETE, OK
 from auditor.errors import UsageError
 from auditor.main import command as audit
 from auditor.main import run
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from auditor.sources.tree import Source
     from codemods.planning import Family, Plan
     from codemods.writing import Change
+
+OK, FINDINGS, INCOMPLETE = 0, 1, 3
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 _SHARED = options_named(

@@ -28,8 +28,11 @@ def _pre_head(link: Link, path: HeadPath, factor: Factor | None, agrees: str) ->
             f"Shares ``{factor.name}`` with ``{agrees}``, so that both take the same state to the"
             " head."
         )
-    hidden = next(b.head_term.hidden for b in path.branches if b.head_term is not None)
+    every = {branch.head_term.hidden for branch in path.branches if branch.head_term is not None}
+    hidden = every.pop()
     norm = norm_of(hidden)
+    if every:
+        return f"Takes the same state to the head as ``{agrees}`` on either branch."
     match hidden:
         case Param(name=name) if _is_handed(link, name):
             return f"``{name}`` go to the head as they are: ``{agrees}`` applies no norm either."

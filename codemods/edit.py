@@ -256,7 +256,7 @@ class _Class:
             returns=_without_none(new.returns),
             body=new.body.with_changes(body=[doc, *laid]),
         )
-        return fit_signature(_with_parameters(new, edit.extra), indent, self._width)
+        return fit_signature(_with_parameters(new, edit.extra), indent, self._step, self._width)
 
     def _using(
         self,

@@ -123,21 +123,45 @@ def fit(
     )  # fmt: skip
 
 
-def fit_signature(function: cst.FunctionDef, indent: str, width: int) -> cst.FunctionDef:
+def fit_signature(function: cst.FunctionDef, indent: str, step: str, width: int) -> cst.FunctionDef:
     """A ``def`` on one line where it fits and no trailing comma keeps it broken."""
+    every = _parameters(function)
+    if not every or isinstance(every[-1].comma, cst.Comma) or has_comment(function.params):
+        return function
+    one = function.with_changes(params=flat(function.params), whitespace_before_params=_EMPTY)
+    one = one.with_deep_changes(_parameters(one)[-1], whitespace_after_param=_EMPTY)
+    if len(indent) + len(_head(one)) <= width:
+        return one
+    if isinstance(function.whitespace_before_params, cst.ParenthesizedWhitespace):
+        return function
+    return _broken_signature(one, indent, step, width)
+
+
+def _parameters(function: cst.FunctionDef) -> list[cst.Param]:
     params = function.params
-    every = [*params.posonly_params, *params.params, *params.kwonly_params]
-    if not every or isinstance(every[-1].comma, cst.Comma) or has_comment(params):
-        return function
-    one = function.with_changes(
-        params=flat(params), whitespace_before_params=_EMPTY, decorators=[], leading_lines=[]
+    return [*params.posonly_params, *params.params, *params.kwonly_params]
+
+
+def _head(function: cst.FunctionDef) -> str:
+    """The line of a ``def`` alone."""
+    alone = function.with_changes(
+        decorators=[], leading_lines=[], body=cst.SimpleStatementSuite(body=[cst.Pass()])
     )
-    last = [*one.params.posonly_params, *one.params.params, *one.params.kwonly_params][-1]
-    one = one.with_deep_changes(last, whitespace_after_param=_EMPTY)
-    head = code(one.with_changes(body=cst.SimpleStatementSuite(body=[cst.Pass()])))
-    if len(indent) + len(head.rstrip("\n").removesuffix(" pass")) > width:
-        return function
-    return one.with_changes(decorators=function.decorators, leading_lines=function.leading_lines)
+    return code(alone).rstrip("\n").removesuffix(" pass")
+
+
+def _broken_signature(one: cst.FunctionDef, indent: str, step: str, width: int) -> cst.FunctionDef:
+    """Parameters below the bracket: all on one line, or each on its own."""
+    below = one.with_changes(whitespace_before_params=_break(step))
+    inside = code(one.params)
+    if len(indent) + len(step) + len(inside) <= width:
+        return below.with_deep_changes(_parameters(below)[-1], whitespace_after_param=_break(""))
+    params = [
+        param.with_changes(comma=cst.Comma(whitespace_after=_break(step)))
+        for param in one.params.params
+    ]
+    params[-1] = params[-1].with_changes(comma=cst.Comma(whitespace_after=_break("")))
+    return below.with_changes(params=one.params.with_changes(params=params))
 
 
 def fit_bases(cls: cst.ClassDef, indent: str, step: str, width: int) -> cst.ClassDef:
