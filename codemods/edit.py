@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import textwrap
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
@@ -17,13 +17,14 @@ from auditor.errors import SourceError
 from auditor.sources.tree import Tree
 from auditor.values import Place
 from codemods.importing import add_import
-from codemods.layout import fit, fit_bases, fit_signature
+from codemods.layout import fit, fit_bases, fit_signature, with_argument
 from codemods.plans import (
     AddMethod,
     AddMixin,
     Edit,
     Factor,
     Parameter,
+    PassArgument,
     Refusal,
     Refused,
     Site,
@@ -55,13 +56,15 @@ def edited(
     parsed = {name: Parsed(name, read(name)) for name in files}
     module = parsed[path].module
     replaced: dict[cst.CSTNode, cst.ClassDef] = {}
-    for site in dict.fromkeys(edit.site for edit in edits):
+    passed = parsed[path].passed(edit for edit in edits if isinstance(edit, PassArgument))
+    own = [edit for edit in edits if not isinstance(edit, PassArgument)]
+    for site in dict.fromkeys(edit.site for edit in own):
         cls = parsed[path].cls(site)
         new = cls
-        for edit in (one for one in edits if one.site == site):
+        for edit in (one for one in own if one.site == site):
             new = _Class(edit, parsed, width).apply(new, cls)
         replaced[cls] = new
-    result = module.visit(_Replace(replaced))
+    result = module.visit(_Replace(replaced, passed, width))
     assert isinstance(result, cst.Module)
     package = path.rpartition("/")[0].replace("/", ".")
     for edit in edits:
@@ -150,6 +153,19 @@ class Parsed:
             raise _not_editable("a call is not where it was analysed", self.path, min(kinds)[0])
         return found
 
+    def passed(self, edits: Iterable[PassArgument]) -> dict[cst.Call, tuple[PassArgument, str]]:
+        """The calls that get an argument, each with the line that it starts in."""
+        places = {(edit.line, edit.column): edit for edit in edits}
+        lines = self.module.code.split("\n") if places else []
+        found = {
+            node: (places.pop((self.line(node), self.column(node))), lines[self.line(node) - 1])
+            for node in self._ranges
+            if isinstance(node, cst.Call) and (self.line(node), self.column(node)) in places
+        }
+        if places:
+            raise _not_editable("a call is not where it was analysed", self.path, min(places)[0])
+        return found
+
     def between(self, method: cst.FunctionDef, factor: Factor) -> list[cst.BaseStatement]:
         """The statements of a method from the first line of a factor to its last."""
         body = method.body.body
@@ -166,9 +182,22 @@ def _not_editable(reason: str, path: str, line: int) -> Refused:
 
 
 class _Replace(cst.CSTTransformer):
-    def __init__(self, replaced: Mapping[cst.CSTNode, cst.ClassDef]) -> None:
+    def __init__(
+        self,
+        replaced: Mapping[cst.CSTNode, cst.ClassDef],
+        passed: Mapping[cst.Call, tuple[PassArgument, str]],
+        width: int,
+    ) -> None:
         super().__init__()
         self._replaced = replaced
+        self._passed = passed
+        self._width = width
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:  # noqa: N802
+        edit, line = self._passed.get(original_node, (None, ""))
+        if edit is None:
+            return updated_node
+        return with_argument(updated_node, edit.keyword, edit.value, line.rstrip(), self._width)
 
     def leave_ClassDef(  # noqa: N802
         self, original_node: cst.ClassDef, updated_node: cst.ClassDef
@@ -184,7 +213,9 @@ class _Replace(cst.CSTTransformer):
 class _Class:
     """One edit of one class."""
 
-    def __init__(self, edit: Edit, parsed: Mapping[str, Parsed], width: int) -> None:
+    def __init__(
+        self, edit: AddMixin | AddMethod, parsed: Mapping[str, Parsed], width: int
+    ) -> None:
         self._edit = edit
         self._parsed = parsed
         self._width = width

@@ -17,9 +17,9 @@ from auditor.rulesdata import Capability, capability, target
 from auditor.sources.tree import Source
 from auditor.syntax import parse
 from auditor.values import ClassValue, ModuleValue, Place, PythonError, Value
-from codemods.callers import objection, passes_step
+from codemods.callers import demands, passes_step
 from codemods.derive import Tree, derive
-from codemods.plans import Derivation, Refusal
+from codemods.plans import Derivation, PassArgument, Refusal
 
 CAPABILITY = "get_top_tokens"
 
@@ -58,11 +58,11 @@ def gather(source: Source, request: Request, resources: Resources) -> Gathered:
         for study in job.studies(resources.processes):
             tree = _tree(study, rule, passing)
             undecided.extend(row for row in study.rows if row.verdict == "?")
-            lacking.extend(_of_study(study, tree))
+            lacking.extend(_of_study(study, tree, job.files))
     return Gathered(tuple(lacking), tuple(undecided))
 
 
-def _of_study(study: Study, tree: Tree) -> Iterator[Lacking]:
+def _of_study(study: Study, tree: Tree, files: Files) -> Iterator[Lacking]:
     for row in study.rows:
         cls = study.classes.get(row.architecture)
         if cls is None or row.hasattr is not False:
@@ -73,9 +73,18 @@ def _of_study(study: Study, tree: Tree) -> Iterator[Lacking]:
         passes = passes_step(contracts, name, tree.capability, study.step)
         outcome = derive(analysis, replace(tree, step=study.step if passes else ""))
         if isinstance(outcome, Derivation):
-            against = objection(contracts, name, tree.capability, study.step, analysis.logits)
-            outcome = against or outcome
+            logits = analysis.logits
+            more = demands(contracts, name, tree.capability, study.step, logits, files)
+            outcome = more if isinstance(more, Refusal) else _with_callers(outcome, more)
         yield Lacking(row.architecture, row.platform, cls.dotted, where, outcome)
+
+
+def _with_callers(outcome: Derivation, more: tuple[PassArgument, ...]) -> Derivation:
+    """The derivation with what its callers must pass as well, in the same patch."""
+    if not more:
+        return outcome
+    form = f"{outcome.form}, with its caller"
+    return replace(outcome, form=form, edits=(*outcome.edits, *more))
 
 
 def _tree(study: Study, rule: Capability, passing: Place | None) -> Tree:

@@ -123,6 +123,29 @@ def fit(
     )  # fmt: skip
 
 
+def with_argument(call: cst.Call, keyword: str, value: str, line: str, width: int) -> cst.Call:
+    """A call with one more keyword argument; ``line`` is the line of source that it starts in."""
+    last = cst.Arg(
+        value=cst.parse_expression(value),
+        keyword=cst.Name(keyword),
+        equal=cst.AssignEqual(whitespace_before=_EMPTY, whitespace_after=_EMPTY),
+    )
+    if is_exploded(call.args):
+        before = call.args[-1]
+        between = call.args[-2].comma if len(call.args) > 1 else before.comma
+        own = last.with_changes(comma=before.comma)
+        return call.with_changes(args=[*call.args[:-1], before.with_changes(comma=between), own])
+    longer = call.with_changes(args=_flat_items([*call.args, last]))
+    on_one_line = not isinstance(call.whitespace_before_args, cst.ParenthesizedWhitespace)
+    if on_one_line and len(line) + len(f", {keyword}={value}") <= width:
+        return longer
+    step = "    "
+    indent = len(line) - len(line.lstrip())
+    inside = "".join(code(arg) for arg in longer.args)
+    before_args, args = broken(longer.args, indent + len(step) + len(inside) > width, step)
+    return longer.with_changes(whitespace_before_args=before_args, args=args)
+
+
 def fit_signature(function: cst.FunctionDef, indent: str, step: str, width: int) -> cst.FunctionDef:
     """A ``def`` on one line where it fits and no trailing comma keeps it broken."""
     every = _parameters(function)

@@ -120,7 +120,25 @@ class AddMethod:
     factor: Factor | None = None
 
 
-Edit = AddMixin | AddMethod
+@dataclass(frozen=True, slots=True)
+class PassArgument:
+    """Pass ``keyword=value`` in a call of the engine, so that the method is told the draft step.
+
+    Attributes:
+        site: the class that the call stands in.
+        line, column: where the call starts, as in :class:`Spot`.
+        keyword: the argument.
+        value: the source of its value.
+    """
+
+    site: Site
+    line: int
+    column: int
+    keyword: str
+    value: str
+
+
+Edit = AddMixin | AddMethod | PassArgument
 
 
 @dataclass(frozen=True, slots=True)

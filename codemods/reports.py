@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from auditor.values import Place
 from codemods.planning import Family, Item, Plan
-from codemods.plans import AddMethod, AddMixin, Derivation, Edit
+from codemods.plans import AddMethod, AddMixin, Derivation, Edit, PassArgument
 
 SCHEMA_VERSION = "1.0"
 
@@ -72,6 +72,9 @@ def _edit(edit: Edit) -> _Json:
         "line": edit.site.line,
     }
     match edit:
+        case PassArgument(line=line, column=column, keyword=keyword, value=value):
+            place: _Json = {"line": line, "column": column + 1}
+            return {"kind": "argument", **site, **place, "argument": f"{keyword}={value}"}
         case AddMixin(mixin=mixin):
             return {"kind": "mixin", **site, "mixin": mixin}
         case AddMethod(factor=factor):

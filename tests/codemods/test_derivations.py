@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from trees.lacking import STEP, added, draft, engine, planned, tree
-from trees.minivllm import INIT, REGISTRY, registry
+from trees.minivllm import GUARD, INIT, REGISTRY, registry
 
 from auditor.api import Request, Resources, audit
 from auditor.coverage import Coverage
@@ -429,7 +429,17 @@ REFUSALS = {
     ),
     "caller": (
         draft(FORWARDING, before=predictor(), init=MODEL),
-        engine("hidden_states", "hidden_states, spec_step_idx=spec_step_idx"),
+        {
+            **engine("hidden_states"),
+            GUARD: engine("hidden_states")[GUARD]
+            + """
+                def _other(self, hidden_states, step):
+                    return self.model.compute_logits(hidden_states, spec_step_idx=step)
+
+                def load_model(self):
+                    return self._other
+            """,
+        },
         "Proposer passes spec_step_idx to compute_logits and not to "
         "get_top_tokens(hidden_states): the method would use the first head at every step",
     ),
@@ -457,6 +467,18 @@ def test_what_cannot_be_right_is_refused(
     given, callers, reason = case
     answer = refusal(planned(tree(given, callers)))
     assert (answer.code, answer.reason) == (code, reason)
+
+
+def test_a_caller_that_drops_the_step_is_patched_in_the_same_patch() -> None:
+    callers = engine("hidden_states", "hidden_states, spec_step_idx=spec_step_idx")
+    one = tree(draft(FORWARDING, before=predictor(), init=MODEL), callers)
+    (family,) = planned(one).families
+    assert sorted(family.after) == [INIT, GUARD]
+    assert added(planned(one), GUARD).strip() == (
+        "return self.model.get_top_tokens(hidden_states, spec_step_idx=spec_step_idx)"
+    )
+    assert {row.verdict for row in _audited(one, family).rows} == {"yes"}
+    assert not planned(overlaid(one, family.after)).items
 
 
 def test_a_draft_that_nothing_asks_is_refused() -> None:
