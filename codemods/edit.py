@@ -61,8 +61,8 @@ def edited(
     for site in dict.fromkeys(edit.site for edit in own):
         cls = parsed[path].cls(site)
         new = cls
-        for edit in (one for one in own if one.site == site):
-            new = _Class(edit, parsed, width).apply(new, cls)
+        for change in (one for one in own if one.site == site):
+            new = _Class(change, parsed, width).apply(new, cls)
         replaced[cls] = new
     result = module.visit(_Replace(replaced, passed, width))
     assert isinstance(result, cst.Module)

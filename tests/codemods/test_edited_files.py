@@ -49,7 +49,7 @@ SOURCES = {
     "letters of more than one byte": draft(
         """
         def compute_logits(self, hidden_states):
-            note = "äöü\U0001f600"; return self.logits_processor(self.lm_head, self.norm(hidden_states))
+            x = "ä\U0001f600"; return self.logits_processor(self.lm_head, self.norm(hidden_states))
         """
     ),
     "tabs": draft(NORMED).replace("    ", "\t"),

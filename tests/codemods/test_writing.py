@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from codemods import writing
 from codemods.writing import JOURNAL, Change, WriteError, recover, write
 
 CHANGES = (
@@ -70,7 +69,7 @@ def _killed_at(root: Path, moment: int) -> bool:
             return made
 
         for name in SYSTEM_CALLS:
-            setattr(writing.os, name, counted(getattr(os, name)))
+            setattr(os, name, counted(getattr(os, name)))
         Path.unlink = counted(Path.unlink)  # type: ignore[method-assign, assignment]
         write(root, CHANGES)
         os._exit(0)
