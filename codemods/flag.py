@@ -15,7 +15,8 @@ from auditor.errors import UsageError
 from auditor.rulesdata import Flag
 from auditor.sources.tree import Source
 from auditor.values import Place
-from codemods.edit import Parsed, line_width
+from codemods.edit import line_width
+from codemods.parsed import Parsed
 from codemods.plans import Refusal, Refused
 from codemods.writing import Change
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from dataclasses import dataclass, replace
 
 from auditor.answers import Study
-from auditor.api import Job, Request, Resources
+from auditor.api import Request, Resources
 from auditor.coverage import Row
-from auditor.factcache import FactCache
 from auditor.facts import Unparsed
 from auditor.program import Files
 from auditor.rulesdata import Capability, capability, target
@@ -19,6 +17,7 @@ from auditor.syntax import parse
 from auditor.values import ClassValue, ModuleValue, Place, PythonError, Value
 from codemods.callers import demands, passes_step
 from codemods.derive import Tree, derive
+from codemods.jobs import job_of
 from codemods.plans import Derivation, PassArgument, Refusal
 
 CAPABILITY = "get_top_tokens"
@@ -51,8 +50,7 @@ def gather(source: Source, request: Request, resources: Resources) -> Gathered:
     """
     lacking: list[Lacking] = []
     undecided: list[Row] = []
-    with closing(FactCache(resources.cache)) as cache:
-        job = Job(source, request, cache)
+    with job_of(source, request, resources) as job:
         rule = capability(CAPABILITY)
         passing = _passes_more(job.files, source.tree.files(), rule)
         for study in job.studies(resources.processes):

@@ -10,7 +10,7 @@ from auditor.values import Place
 Code = Literal[
     "stub", "no-logits", "unknown-term", "no-head", "logits-changed", "post-processing",
     "indirect-head", "target-class", "names-not-there", "name-taken", "platforms-disagree",
-    "norm-convention", "caller", "never-called", "not-proven", "not-editable", "open-class",
+    "norm-convention", "caller", "never-called", "not-proven", "not-editable",
 ]  # fmt: skip
 
 #: Why a class is not patched, by the code of the refusal.
@@ -31,7 +31,6 @@ REFUSALS: dict[Code, str] = {
     "never-called": "no speculator of the engine calls the method for this architecture",
     "not-proven": "the patched tree does not prove that both pick the same token",
     "not-editable": "the source cannot be edited without touching more than the method",
-    "open-class": "what the class inherits is not decided",
 }
 
 Action = Literal["mixin", "method", "pair"]

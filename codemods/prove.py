@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 
-from auditor.api import Job, Request, Resources
+from auditor.api import Request, Resources
 from auditor.coverage import Coverage, Finding, Head, Row
-from auditor.factcache import FactCache
 from auditor.sources.tree import Source
+from codemods.jobs import job_of
 from codemods.overlay import overlaid
 
 #: Files and architectures that something is about, and what it says.
@@ -49,9 +48,9 @@ class Proof:
 
 
 def audited(source: Source, request: Request, resources: Resources) -> Coverage:
-    """The document of a source; facts of files are taken from the cache, answers are not."""
-    with closing(FactCache(resources.cache)) as cache:
-        coverage, _ = Job(source, request, cache).run(resources.processes)
+    """The document of a source, computed anew: an overlay has no place among kept answers."""
+    with job_of(source, request, resources) as job:
+        coverage, _ = job.run(resources.processes)
         return coverage
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from auditor.values import Place
 from codemods.planning import Family, Item, Plan
-from codemods.plans import AddMethod, AddMixin, Derivation, Edit, PassArgument
+from codemods.plans import REFUSALS, AddMethod, AddMixin, Derivation, Edit, PassArgument
 
 SCHEMA_VERSION = "1.0"
 
@@ -56,6 +56,7 @@ def _item(item: Item) -> _Json:
                 "action": "refused",
                 "code": refusal.code,
                 "reason": refusal.reason,
+                "meaning": REFUSALS[refusal.code],
                 "files": [],
                 "place": _place(refusal.place),
             }
