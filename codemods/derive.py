@@ -17,6 +17,7 @@ from itertools import takewhile
 from auditor.analyzer import Analysis
 from auditor.classes import Found, lookup
 from auditor.headpath.bodies import SourceBodies
+from auditor.headpath.brief import brief
 from auditor.headpath.equivalence import compare
 from auditor.headpath.path import Branch, HeadPath, Post, head_path
 from auditor.headpath.symbolic import Symbolic
@@ -88,14 +89,14 @@ class _Derive:
         place = first.place or self._place
         if self._mixin_fits(path):
             edit = AddMixin(self._root_site(links[0]), self._mixin().dotted)
-            why = f"{path.show()} is what {self._mixin().qualname} computes"
-            return Derivation("mixin", "mixin", (edit,), path.show(), place, why)
+            why = f"`{brief(path)}` is what {self._mixin().qualname} computes"
+            return Derivation("mixin", "mixin", (edit,), path.show(), brief(path), place, why)
         self._refuse_changes(path, mixin_only=False)
         needed = takewhile(lambda link: not link.has_already, links)
         edits = tuple(self._method(link, links, path) for link in needed)
-        return Derivation(
-            *self._form(links, edits), edits, path.show(), place, self._why(path, links)
-        )
+        action, form = self._form(links, edits)
+        why = self._why(brief(path), path, links)
+        return Derivation(action, form, edits, path.show(), brief(path), place, why)
 
     def _followed(self) -> HeadPath:
         """The head path, all of which must be known."""
@@ -224,17 +225,17 @@ class _Derive:
             return "pair", "forwarding pair with factored pre-head"
         return "pair", "forwarding pair" if len(edits) > 1 else "forwarding method"
 
-    def _why(self, path: HeadPath, links: tuple[Link, ...]) -> str:
+    def _why(self, shown: str, path: HeadPath, links: tuple[Link, ...]) -> str:
         owner = links[-1].owner.qualname
         if len(links) > 1:
-            return f"the head path {path.show()} belongs to {owner}, which the draft forwards to"
+            return f"`{shown}` belongs to {owner}, which the draft forwards to"
         if self._tree.step:
-            return f"{owner} computes {path.show()}, and a caller passes {self._tree.step}"
+            return f"{owner} computes `{shown}`, and a caller passes {self._tree.step}"
         if self._tree.mixin is None:
-            return f"{owner} computes {path.show()}, and the tree has no mixin for it"
+            return f"{owner} computes `{shown}`, and the tree has no mixin for it"
         if any(branch.checks for branch in path.branches):
-            return f"{owner} checks something before {path.show()}, and the mixin does not"
-        return f"{owner} computes {path.show()}, or is called with what the mixin does not take"
+            return f"{owner} checks something before `{shown}`, and the mixin does not"
+        return f"{owner} computes `{shown}`, which is not what the mixin does or takes"
 
 
 _BUILTINS = frozenset(dir(builtins))

@@ -158,6 +158,7 @@ class Derivation:
         form: the same in a few words.
         edits: outermost class first.
         term: the head path that it follows, as an expression.
+        brief: the same in a few words.
         place: where the logits are computed.
         why: why this form, in a sentence.
     """
@@ -166,6 +167,7 @@ class Derivation:
     form: str
     edits: tuple[Edit, ...]
     term: str
+    brief: str
     place: Place
     why: str
 

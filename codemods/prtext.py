@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from codemods.planning import Family, Plan
-from codemods.plans import AddMethod, Derivation
+from codemods.plans import AddMethod, Derivation, PassArgument
 
 _OWN = (
     "<!-- A draft, written by draftaudit from the source alone. Review every line, run the test"
@@ -51,15 +51,22 @@ def _purpose(plan: Plan, family: Family) -> Iterable[str]:
 
 
 def _why(plan: Plan, family: Family) -> Iterable[str]:
-    seen: set[str] = set()
+    reasons: dict[str, dict[str, None]] = {}
     for item in plan.patched:
         derived = item.outcome
-        if item.family != family.name or not isinstance(derived, Derivation):
-            continue
-        line = f"* `{item.architecture}`: {derived.form}, since {derived.why}."
-        if line not in seen:
-            seen.add(line)
-            yield line
+        if item.family == family.name and isinstance(derived, Derivation):
+            reasons.setdefault(f"{derived.form}, since {derived.why}.", {})[item.architecture] = (
+                None
+            )
+    for reason, names in reasons.items():
+        yield f"* {', '.join(f'`{name}`' for name in names)}: {reason}"
+    for edit in family.edits:
+        if isinstance(edit, PassArgument):
+            yield (
+                f"* `{edit.site.qualname}` told `compute_logits` the draft step and not"
+                f" `{plan.before.capability}`, which would take the first head at every step; it"
+                " passes the step to both now."
+            )
     if any(isinstance(edit, AddMethod) and edit.factor for edit in family.edits):
         yield "* What comes before the head is factored into one method that both callers use."
 

@@ -47,6 +47,7 @@ def _item(item: Item) -> _Json:
                 "files": list(derived.files),
                 "patch": item.family,
                 "term": derived.term,
+                "brief": derived.brief,
                 "place": _place(derived.place),
                 "why": derived.why,
                 "edits": [_edit(edit) for edit in derived.edits],
@@ -124,7 +125,7 @@ def _what(item: Item) -> str:
 def _details(item: Item) -> Sequence[str]:
     match item.outcome:
         case Derivation() as derived:
-            return (*derived.files, derived.term)
+            return (*derived.files, derived.brief)
         case refusal:
             where = f"{refusal.place}: " if refusal.place is not None else ""
             return (f"{where}{refusal.reason}",)
