@@ -71,6 +71,17 @@ def derive(analysis: Analysis, tree: Tree) -> Derivation | Refusal:
         return refused.refusal
 
 
+def complete(analysis: Analysis, tree: Tree) -> Derivation | None:
+    """What a class with the capability lacks on the way to the head: a patch that is half there.
+
+    None where every method that it forwards to is there, or the way is not known.
+    """
+    try:
+        return _Derive(analysis, tree).completion()
+    except Refused:
+        return None
+
+
 class _Derive:
     def __init__(self, analysis: Analysis, tree: Tree) -> None:
         self._cls = analysis.cls
@@ -97,6 +108,20 @@ class _Derive:
         action, form = self._form(links, edits)
         why = self._why(brief(path), path, links)
         return Derivation(action, form, edits, path.show(), brief(path), place, why)
+
+    def completion(self) -> Derivation | None:
+        """Raises :class:`Refused`."""
+        path = self._followed()
+        self._refuse_changes(path, mixin_only=False)
+        name = self._tree.capability.name
+        links = Chain(self._symbolic, self._tree.bodies, self._agrees, name).links(path)
+        edits = tuple(self._method(link, links, path) for link in links if not link.has_already)
+        if not edits or not links[0].has_already:
+            return None
+        first = next(b.head_term for b in path.branches if b.head_term is not None)
+        why = f"{links[0].owner.qualname} forwards to a method that is not there"
+        shown = path.show(), brief(path)
+        return Derivation("method", "missing half", edits, *shown, first.place or self._place, why)
 
     def _followed(self) -> HeadPath:
         """The head path, all of which must be known."""

@@ -16,7 +16,7 @@ from auditor.sources.tree import Source
 from auditor.syntax import parse
 from auditor.values import ClassValue, ModuleValue, Place, PythonError, Value
 from codemods.callers import demands, passes_step
-from codemods.derive import Tree, derive
+from codemods.derive import Tree, complete, derive
 from codemods.jobs import job_of
 from codemods.plans import Derivation, PassArgument, Refusal
 
@@ -60,16 +60,28 @@ def gather(source: Source, request: Request, resources: Resources) -> Gathered:
     return Gathered(tuple(lacking), tuple(undecided))
 
 
+def is_candidate(row: Row) -> bool:
+    """Whether a row lacks the capability, or has it in a way that may be a half of it."""
+    lacks = row.hasattr is False
+    return row.module is not None and (lacks or row.verdict in ("yes?", "unsafe"))
+
+
 def _of_study(study: Study, tree: Tree, files: Files) -> Iterator[Lacking]:
     for row in study.rows:
         cls = study.classes.get(row.architecture)
-        if cls is None or row.hasattr is not False:
+        if cls is None or not is_candidate(row):
             continue
         analysis = study.analyzer.analyse(cls, stub=row.verdict == "stub")
         where = Place(cls.module.path, cls.facts.line)
         name, contracts = row.architecture, study.contracts
         passes = passes_step(contracts, name, tree.capability, study.step)
-        outcome = derive(analysis, replace(tree, step=study.step if passes else ""))
+        own = replace(tree, step=study.step if passes else "")
+        if row.hasattr:
+            completed = complete(analysis, own)
+            if completed is not None:
+                yield Lacking(name, row.platform, cls.dotted, where, completed)
+            continue
+        outcome = derive(analysis, own)
         if isinstance(outcome, Derivation):
             logits = analysis.logits
             more = demands(contracts, name, tree.capability, study.step, logits, files)

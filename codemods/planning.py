@@ -15,7 +15,7 @@ from auditor.coverage import Coverage, Row
 from auditor.sources.tree import Source
 from codemods.diff import diff_of
 from codemods.edit import edited, line_width
-from codemods.gather import Lacking, gather
+from codemods.gather import Lacking, gather, is_candidate
 from codemods.plans import Derivation, Edit, Refusal, Refused
 from codemods.prove import Claim, prove
 
@@ -111,8 +111,8 @@ def _asked(row: Row, request: Request) -> bool:
 
 
 def _wanted(before: Coverage, request: Request) -> tuple[str, ...]:
-    """The architectures asked for that lack the capability somewhere."""
-    rows = (row for row in before.rows if row.hasattr is False and row.module is not None)
+    """The architectures asked for that lack the capability somewhere, or have a part of it."""
+    rows = (row for row in before.rows if is_candidate(row))
     return tuple(sorted({row.architecture for row in rows if _asked(row, request)}))
 
 

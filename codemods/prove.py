@@ -101,7 +101,7 @@ def _not_reached(claim: Claim, before: Coverage, after: Coverage) -> Iterator[st
     """Rows of the family's classes that are not ``yes`` afterwards."""
     now = _by_key(after)
     for row in before.rows:
-        if _class_of(row) not in claim.roots or row.hasattr is not False:
+        if _class_of(row) not in claim.roots or row.verdict == "yes":
             continue
         new = now[row.architecture, row.platform]
         if new.verdict != "yes":
@@ -126,7 +126,7 @@ def _other_rows(claims: Sequence[Claim], before: Coverage, after: Coverage) -> I
     for row in before.rows:
         new = now.get((row.architecture, row.platform))
         same = new is not None and _says(row) == _says(new)
-        if same or (_class_of(row) in roots and row.hasattr is False):
+        if same or (_class_of(row) in roots and row.verdict != "yes"):
             continue
         gains = new is not None and row.hasattr is False and new.verdict == "yes"
         if gains and new is not None and new.owner in owners:

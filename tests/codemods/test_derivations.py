@@ -549,3 +549,36 @@ def test_a_half_applied_patch_is_completed() -> None:
     half = whole[:start]
     (again,) = planned(tree(half, STEP)).families
     assert again.after[INIT].decode() == whole
+
+
+def test_a_half_applied_patch_is_completed_from_the_other_end() -> None:
+    """The class forwards to a method that the predictor does not have."""
+    (family,) = planned(tree(draft(FORWARDING, before=predictor(), init=MODEL), STEP)).families
+    whole = family.after[INIT].decode()
+    start = whole.index("\n    def get_top_tokens")
+    half = whole[:start].rstrip("\n") + whole[whole.index("\n\n\nclass Draft") :]
+    (again,) = planned(tree(half, STEP)).families
+    assert again.after[INIT].decode() == whole
+
+
+def test_a_class_that_is_whole_and_not_proven_is_left_alone() -> None:
+    body = FLAT + FLAT.replace("compute_logits", "get_top_tokens")
+    assert not planned(tree(draft(body))).items
+
+
+def test_platforms_that_need_different_methods_on_one_class_are_refused() -> None:
+    """The same two files, and another predictor behind the same name by platform."""
+    part = (
+        "from vllm.platforms import current_platform\n\nif current_platform.is_cuda():\n"
+        "    from vllm.models.draft.one import Predictor\n"
+        "else:\n    from vllm.models.draft.two import Predictor\n"
+    )
+    one = draft("", before=predictor())
+    given = {
+        INIT: draft(FORWARDING, before=part, init=MODEL),
+        "vllm/models/draft/one.py": one,
+        "vllm/models/draft/two.py": one.replace("Predictor", "Other") + "\nPredictor = Other\n",
+    }
+    result = planned(tree(given, STEP))
+    codes = {item.outcome.code for item in result.items if isinstance(item.outcome, Refusal)}
+    assert codes == {"platforms-disagree"}
