@@ -24,6 +24,11 @@ from auditor.imports import ImportRun
 from auditor.rulesdata import Capability, ShapeRule, head_rule, shapes
 from auditor.values import ClassValue, Place
 
+#: Decorators of the standard library and PyTorch that leave the signature of a method alone.
+_PLAIN_DECORATORS = frozenset(
+    "staticmethod classmethod abstractmethod final override inference_mode no_grad".split()
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
@@ -84,15 +89,19 @@ class Analyzer:
         return self._known[id(cls)]
 
     def method(self, cls: ClassValue, name: str) -> tuple[str, ast.FunctionDef] | None:
-        """The method that an instance finds, with its qualified name; None where it is no ``def``.
-
-        The last definition in the body of the class that provides it.
-        """
+        """The method that an instance finds, with its qualified name; None for anything else."""
         found = lookup(cls, name)
         if not isinstance(found, Found):
             return None
         function = self._bodies.functions(found.owner).get(name)
-        return None if function is None else (f"{found.owner.qualname}.{name}", function)
+        if function is None or found.where.path != found.owner.module.path:
+            return None
+        if not all(map(_keeps_signature, function.decorator_list)):
+            return None
+        first = min([function.lineno, *(mark.lineno for mark in function.decorator_list)])
+        if not first <= found.where.line <= function.lineno:
+            return None  # the name is bound to something else further down
+        return f"{found.owner.qualname}.{name}", function
 
     @staticmethod
     def _stub(cls: ClassValue) -> Analysis:
@@ -102,7 +111,8 @@ class Analyzer:
         symbolic = Symbolic(cls, self._bodies, head_rule())
         agrees = self._capability.agrees_with
         logits = _path(cls, symbolic, agrees) if agrees is not None else None
-        tokens = _path(cls, symbolic, self._capability.name)
+        first = symbolic.first_parameter(agrees) if logits is not None and agrees else None
+        tokens = _path(cls, symbolic, self._capability.name, first)
         agree = compare(logits, tokens) if logits is not None and tokens is not None else None
         premises = Premises(symbolic, self._bodies, cls, head_rule()).of(logits) if logits else ()
         agree = _under(agree, premises)
@@ -123,6 +133,12 @@ class Analyzer:
     def _convention(self, cls: ClassValue, logits: HeadPath) -> Convention | None:
         forward = Forward(cls, self._bodies, head_rule(), logits)
         return convention(forward, logits, head_rule())
+
+
+def _keeps_signature(decorator: ast.expr) -> bool:
+    """Whether what a decorator makes of a method is called as the method is written."""
+    function = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return ast.unparse(function).rpartition(".")[2] in _PLAIN_DECORATORS
 
 
 def _under(agree: Equivalence | None, premises: tuple[Premise, ...]) -> Equivalence | None:
@@ -146,8 +162,10 @@ def _special(kind: str) -> ShapeRule | None:
     return next((rule for rule in shapes() if rule.special == kind), None)
 
 
-def _path(cls: ClassValue, symbolic: Symbolic, method: str) -> HeadPath | None:
+def _path(
+    cls: ClassValue, symbolic: Symbolic, method: str, first: str | None = None
+) -> HeadPath | None:
     """The head path of a method that the class has, or may have."""
     if not isinstance(lookup(cls, method), Found | Open):
         return None
-    return head_path(method, symbolic.run(method))
+    return head_path(method, symbolic.run(method, first))

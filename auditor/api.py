@@ -6,7 +6,7 @@ import difflib
 import gc
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -14,12 +14,16 @@ import msgspec
 from auditor import facts as f
 from auditor.answers import Asked, OpenCondition, PlatformAnswer, Study, ask, matches, study
 from auditor.contracts.contract import Contracts, Engine
+from auditor.contracts.kept import KeptContracts, Recorder
+from auditor.contracts.selection import Selected
 from auditor.coverage import (
     SCHEMA_VERSION,
+    Caller,
     Coverage,
     Finding,
     Head,
     SourceInfo,
+    Step,
     UndecidedItem,
     sorted_coverage,
 )
@@ -31,7 +35,7 @@ from auditor.factcache import FactCache
 from auditor.headpath.bodies import Syntax
 from auditor.imports import ImportRun
 from auditor.loading import outside_stores
-from auditor.memo import Grounds, Memo, digest_of
+from auditor.memo import Grounds, Memo, digest_of, tool_digest
 from auditor.platforms import Platform, build, platform_names
 from auditor.prefetch import prefetch
 from auditor.processes import Beside, can_fork
@@ -47,6 +51,7 @@ from auditor.rulesdata import (
     target,
     vendored,
 )
+from auditor.sources.cache import Cache, CacheConfig
 from auditor.sources.tree import Source
 from auditor.values import Place, Version
 
@@ -100,7 +105,7 @@ def audit(source: Source, request: Request, resources: Resources | None = None) 
     resources = resources or Resources()
     with _collector_paused(), closing(FactCache(resources.cache)) as cache:
         memo = Memo(resources.cache)
-        job = Job(source, request, cache)
+        job = Job(source, request, cache, resources.cache)
         name = memo.name(source, request) if resources.cache is not None else ""
         kept = memo.load(name, job.files, source) if name else None
         if kept is not None:
@@ -138,7 +143,10 @@ def conventions() -> Conventions:
 class Job:
     """One audit: the files of a source, and what is asked of them."""
 
-    def __init__(self, source: Source, request: Request, cache: FactCache) -> None:
+    def __init__(
+        self, source: Source, request: Request, cache: FactCache, folder: Path | None = None
+    ) -> None:
+        self._folder = folder
         self._source = source
         self._request = request
         self._capability = capability(_DEFAULT_CAPABILITY)
@@ -222,9 +230,17 @@ class Job:
 
     def _engine(self, guards: tuple[GuardSite, ...]) -> Contracts:
         """Who calls the capability; the same on every platform."""
-        engine = Engine(self.files, self.program.modules, self._capability, engine_rule())
-        names = dict.fromkeys(entry.architecture for entry in self._entries())
-        return engine.contracts(tuple(names), guards)
+        names = tuple(dict.fromkeys(entry.architecture for entry in self._entries()))
+        asked = (tool_digest(), self._capability, names, sorted(self.program.modules.items()))
+
+        def read(files: Recorder) -> Contracts:
+            engine = Engine(files, self.program.modules, self._capability, engine_rule())
+            return engine.contracts(names)
+
+        kept = KeptContracts(Cache(CacheConfig(self._folder)), self.files, asked)
+        flag = self._capability.flag
+        flagged = flag is None or self._has_flag(flag.holder, flag.name)
+        return replace(kept.get(read), guards=guards, flagged=flagged)
 
     def platforms(self) -> Iterable[Platform]:
         """The platforms asked for, with the user's options, in the order of reports."""
@@ -271,6 +287,7 @@ class Job:
                 rows=tuple(row for answer in answers for row in answer.rows),
                 findings=tuple(_findings(answers)),
                 undecided=tuple(self._undecided(answers)),
+                callers=tuple(self._callers()),
                 heads=tuple(_heads(answers)),
             )
         )
@@ -312,6 +329,32 @@ class Job:
         yield from self._unread(answers)
         yield from self._unknown_callers()
         yield from _open_conditions(answers)
+
+    def _callers(self) -> Iterable[Caller]:
+        """What drafts for the architectures asked for, each class once for all of them."""
+        known = {drafter.cls: drafter for drafter in self._contracts.drafters}
+        found: dict[Selected, list[str]] = {}
+        for name, selected in self._contracts.selected.items():
+            if matches(name, self._request.architectures):
+                for one in selected:
+                    found.setdefault(one, []).append(name)
+        for one, names in found.items():
+            drafter = known[one.drafter]
+            calls = (self._cited("call", call.where, call.form) for call in drafter.calls)
+            yield Caller(
+                str(one.drafter),
+                one.runner,
+                one.method,
+                one.conditions,
+                one.open or None,
+                self._cited("made", one.where, ""),
+                tuple(calls),
+                drafter.guarded,
+                tuple(sorted(names)),
+            )
+
+    def _cited(self, kind: str, where: Place, note: str) -> Step:
+        return Step(kind, where.path, where.line, self.files.line(where.path, where.line), note)
 
     def _unknown_callers(self) -> Iterable[UndecidedItem]:
         """What was not followed of the engine, and architectures of which nothing drafts."""

@@ -197,6 +197,32 @@ class Finding(msgspec.Struct, frozen=True):
     platforms: tuple[str, ...] = ()
 
 
+class Caller(msgspec.Struct, frozen=True, rename={"class_": "class"}):
+    """A class of the engine that may draft, and what it calls on its draft model.
+
+    Attributes:
+        class_: the dotted class (in JSON: ``class``).
+        runner: the model runner that makes it.
+        method: the speculative method with which it is made.
+        conditions: what a checkpoint or a user must say for it; empty where nothing else can be.
+        open: why it is not sure that it can be made at all, or null.
+        made: the call that makes it.
+        calls: its calls of the capability, and of the method that must agree with it.
+        guarded: whether it asks for the capability before it calls it.
+        architectures: what it may draft for.
+    """
+
+    class_: str
+    runner: str
+    method: str
+    conditions: tuple[str, ...]
+    open: str | None
+    made: Step
+    calls: tuple[Step, ...]
+    guarded: bool
+    architectures: tuple[str, ...] = ()
+
+
 class UndecidedItem(msgspec.Struct, frozen=True):
     """Something that could not be evaluated.
 
@@ -244,6 +270,7 @@ class Coverage(msgspec.Struct, frozen=True):
         heads: one a class that some row resolves to, and set of platforms where it is the same.
         findings: remarks.
         undecided: what was not decided.
+        callers: the classes of the engine that draft, and what they call.
     """
 
     schema_version: str
@@ -256,6 +283,7 @@ class Coverage(msgspec.Struct, frozen=True):
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...] = ()
     undecided: tuple[UndecidedItem, ...] = ()
+    callers: tuple[Caller, ...] = ()
     heads: tuple[Head, ...] = ()
 
 
@@ -276,6 +304,9 @@ def sorted_coverage(coverage: Coverage) -> Coverage:
         ),
         findings=tuple(
             sorted(coverage.findings, key=lambda f: (f.path, f.line, f.code, f.message))
+        ),
+        callers=tuple(
+            sorted(coverage.callers, key=lambda c: (c.class_, c.runner, c.method, c.conditions))
         ),
         undecided=tuple(
             sorted(coverage.undecided, key=lambda u: (u.kind, u.path, u.line, u.text, u.reason))

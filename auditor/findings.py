@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from auditor.analyzer import Analysis
-from auditor.contracts.contract import Call, Contracts, Drafter, Selected
+from auditor.contracts.contract import Contracts
+from auditor.contracts.drafters import Call, Drafter
+from auditor.contracts.selection import Selected
 from auditor.contracts.signature import misfit, open_binding, signature
 from auditor.coverage import Finding, Row
 from auditor.headpath.brief import name_of
@@ -118,9 +120,9 @@ class Findings:
             yield from self._fitting(subject, selected, call)
         for call in others:
             yield from self._fitting_other(subject, drafter, call)
-        if not calls:
+        if not calls and self._contracts.flagged:
             yield self._never(drafter)
-        elif not drafter.guarded:
+        elif calls and not drafter.guarded:
             message = f"{drafter.cls.name} calls {name}, and does not ask whether the model has it"
             yield Remark("SD104", message, calls[0].where)
         yield from self._dropping(subject, selected, calls, others)

@@ -217,6 +217,9 @@ def _cited_lines(coverage: Coverage) -> dict[str, set[int]]:
             lines.setdefault(step.path, set()).add(step.line)
     for step in _steps_of_heads(coverage):
         lines.setdefault(step.path, set()).add(step.line)
+    for caller in coverage.callers:
+        for step in (caller.made, *caller.calls):
+            lines.setdefault(step.path, set()).add(step.line)
     for finding in coverage.findings:
         lines.setdefault(finding.path, set()).add(finding.line)
     for item in coverage.undecided:

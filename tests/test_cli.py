@@ -362,6 +362,26 @@ def test_explain_as_json_has_the_rows_of_that_architecture(capsys: Capture) -> N
     assert [(row.architecture, row.platform) for row in rows] == [("DeepSeekMTPModel", "rocm")]
 
 
+def test_the_findings_are_listed_and_each_is_explained(capsys: Capture) -> None:
+    assert audit("rules", "--width", "200") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in lines][:2] == [["SD101", "error"], ["SD102", "warning"]]
+    assert audit("rules", "sd101", "--width", "200") == 0
+    told = capsys.readouterr().out
+    assert told.startswith("SD101 error: ")
+    assert [word for word in ("why ", "fix ", "see https://") if word not in told] == []
+    assert audit("rules", "--format", "json") == 0
+    assert json.loads(capsys.readouterr().out)[0].keys() == {
+        "code", "severity", "what", "why", "fix", "link",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("args", [["rules", "SD999"], ["rules", "--format", "csv"]])
+def test_wrong_usage_of_rules(args: list[str], capsys: Capture) -> None:
+    assert audit(*args) == 2
+    assert capsys.readouterr().err.startswith("error: ")
+
+
 def test_schema_is_printed(capsys: Capture) -> None:
     assert audit("schema") == 0
     assert json.loads(capsys.readouterr().out)["$schema"].endswith("2020-12/schema")
@@ -526,3 +546,13 @@ def test_help_into_a_closed_pipe_is_no_finding() -> None:
     )
     os.close(write)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_shape_takes_an_architecture_or_none(capsys: Capture, engine: Engine) -> None:
+    assert audit("shape", "--quiet") == 0
+    assert "head paths, 0 families" in capsys.readouterr().out
+    assert audit("shape", "DeepSeekMTPModel", "--format", "json", "--quiet") == 0
+    assert json.loads(capsys.readouterr().out)["families"] == []
+    assert engine.requests[-1].architectures == ("DeepSeekMTPModel",)
+    assert audit("shape", "--format", "csv") == 2
+    assert audit("--only", "no", "shape") == 2

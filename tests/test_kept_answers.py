@@ -9,11 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from trees.minivllm import GUARD, INIT, WITH_METHOD, WITHOUT_METHOD, write
+from trees.minivllm import GUARD, INIT, RUNNER, SPECULATIVE, WITH_METHOD, WITHOUT_METHOD, write
 
 from auditor import api, memo
 from auditor.answers import ask
 from auditor.api import Request, Resources, audit
+from auditor.contracts.contract import Engine
 from auditor.coverage import to_json
 from auditor.factcache import FactCache
 from auditor.program import Files
@@ -112,6 +113,67 @@ def test_a_comment_keeps_the_rows_and_changes_the_digest(
     assert runs == []
     assert after != before
     assert after == document(tree)
+
+
+@pytest.fixture
+def engines(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The engines whose contracts were really read."""
+    read: list[object] = []
+    real = Engine.contracts
+
+    def counted(self: Engine, *args: object) -> object:
+        read.append(self)
+        return real(self, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Engine, "contracts", counted)
+    return read
+
+
+def test_contracts_are_kept_while_the_engine_says_the_same(
+    tree: Path, tmp_path: Path, engines: list[object]
+) -> None:
+    cache = tmp_path / "cache"
+    document(tree, cache)
+    engines.clear()
+    text = (tree / NVIDIA).read_text()
+    (tree / NVIDIA).write_text(text.replace("def get_top_tokens", "def get_bottom_tokens"))
+    after = document(tree, cache)
+    assert engines == []
+    assert after == document(tree)
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        (GUARD, "self.model.get_top_tokens(hidden_states)", "self.model.get_top_tokens()"),
+        (RUNNER, "self.drafter = Proposer", "self.drafter = Other"),
+        (SPECULATIVE, 'Literal["mtp"]', 'Literal["draft_model"]'),
+    ],
+)
+def test_a_change_of_the_engine_is_seen(
+    tree: Path, tmp_path: Path, path: str, old: str, new: str
+) -> None:
+    cache = tmp_path / "cache"
+    before = document(tree, cache)
+    text = (tree / path).read_text()
+    assert old in text
+    (tree / path).write_text(text.replace(old, new))
+    after = document(tree, cache)
+    assert after == document(tree)
+    assert after != before
+
+
+@pytest.mark.parametrize("damage", [lambda b: b[:-1], lambda b: b"", lambda b: b"x" * len(b)])
+def test_damaged_contracts_are_read_again(
+    tree: Path, tmp_path: Path, damage: Callable[[bytes], bytes], engines: list[object]
+) -> None:
+    cache = tmp_path / "cache"
+    first = document(tree, cache)
+    for path in [*(cache / "answers").iterdir(), *(cache / "contracts").iterdir()]:
+        path.write_bytes(damage(path.read_bytes()))
+    engines.clear()
+    assert document(tree, cache) == first
+    assert engines
 
 
 def test_a_comment_on_a_cited_line_is_seen(tree: Path, tmp_path: Path) -> None:

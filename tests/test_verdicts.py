@@ -81,6 +81,47 @@ def test_a_cell_says_yes_only_where_the_methods_are_proven_equal(
     assert row.reason == (reason.replace("self.", "") if reason else None)
 
 
+def _equivalence(source: str) -> str | None:
+    draft = f"{HEAD}\n{dedent(source)}"
+    files = {**LAYERS, INIT: draft}
+    return row_of(coverage(files, Request(platforms=("rocm",))), "rocm").equivalence
+
+
+DRAFT = """
+class Own(LogitsProcessor):
+    {own}
+
+class Draft(nn.Module):
+    def __init__(self):
+        self.lm_head = nn.Linear(8, 8)
+        self.logits_processor = {processor}(8)
+
+    def compute_logits(self, hidden_states):
+        return self.logits_processor(self.lm_head, hidden_states{more})
+
+    def get_top_tokens(self, {first}):
+        return self.logits_processor.get_top_tokens(self.lm_head, {first})
+"""
+
+
+@pytest.mark.parametrize(
+    ("changed", "equivalence"),
+    [
+        ({}, "equivalent"),
+        ({"first": "h"}, "equivalent"),
+        ({"processor": "Own"}, "equivalent"),
+        ({"processor": "Own", "own": "def forward(self, head, h): return -head(h)"}, "unproven"),
+        ({"more": ", skip_gather=True"}, "unproven"),
+        ({"more": ", None, True"}, "unproven"),
+    ],
+)
+def test_only_a_plain_call_of_the_known_processor_counts(
+    changed: dict[str, str], equivalence: str
+) -> None:
+    plain = {"own": "pass", "processor": "LogitsProcessor", "more": "", "first": "hidden_states"}
+    assert _equivalence(DRAFT.format(**{**plain, **changed})) == equivalence
+
+
 def test_a_class_that_is_the_same_on_two_platforms_has_one_record() -> None:
     document = _audited(NORMED, TOP)
     (head,) = document.heads

@@ -403,8 +403,7 @@ class Checkpoints:
             self._rule.draft.target: target,
             self._rule.draft.name: OTHER,
         }
-        if draft is not None:
-            attrs[self._rule.draft.attribute] = draft
+        attrs[self._rule.draft.attribute] = draft
         return Thing("", cls=self._config, attrs=attrs)
 
 

@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from auditor.contracts.drafters import Call, Drafter, Drafters, calls_in
-from auditor.contracts.names import Names, Outside, Ref
+from auditor.contracts.names import Names, Sources
 from auditor.contracts.selection import Selected, Selection, Site
 from auditor.contracts.sketch import Sketch
 from auditor.engine import GuardSite
-from auditor.program import Files
 from auditor.rulesdata import Capability, EngineRule
 from auditor.values import Place
 
@@ -39,20 +38,21 @@ class Contracts:
         selected: for each architecture, what may draft for it.
         runners: the model runners that choose.
         problems: what was not followed.
+        flagged: the release has the setting that makes the engine use the capability.
     """
 
     guards: tuple[GuardSite, ...] = ()
     calls: tuple[Call, ...] = ()
-    drafters: Mapping[Ref, Drafter] = field(default_factory=dict)
-    selected: Mapping[str, tuple[Selected, ...]] = field(default_factory=dict)
+    drafters: tuple[Drafter, ...] = ()
+    selected: dict[str, tuple[Selected, ...]] = field(default_factory=dict)
     runners: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
+    flagged: bool = True
 
     def of(self, architecture: str) -> tuple[tuple[Selected, Drafter], ...]:
         """What may draft for an architecture, each with what it calls."""
-        return tuple(
-            (one, self.drafters[one.drafter]) for one in self.selected.get(architecture, ())
-        )
+        known = {drafter.cls: drafter for drafter in self.drafters}
+        return tuple((one, known[one.drafter]) for one in self.selected.get(architecture, ()))
 
     def unknown(self, architecture: str) -> str | None:
         """Why it is not known what drafts for an architecture; None where it is."""
@@ -75,7 +75,7 @@ class Engine:
 
     def __init__(
         self,
-        files: Files,
+        files: Sources,
         modules: Mapping[str, tuple[str, bool]],
         capability: Capability,
         rule: EngineRule,
@@ -100,7 +100,7 @@ class Engine:
         rule = self._rule.drafter
         reader = Drafters(self._names, rule.model, rule.entries, self._methods)
         chosen = dict.fromkeys(one.drafter for found in selected.values() for one in found)
-        drafters = {cls: reader.of(cls) for cls in chosen}
+        drafters = tuple(map(reader.of, chosen))
         return Contracts(
             guards=guards,
             calls=tuple(self._calls()),
@@ -111,10 +111,10 @@ class Engine:
         )
 
     @staticmethod
-    def _problems(selection: Selection, drafters: Mapping[Ref, Drafter]) -> Iterator[Problem]:
+    def _problems(selection: Selection, drafters: Iterable[Drafter]) -> Iterator[Problem]:
         for what, where in selection.problems:
             yield Problem(f"which class drafts was not followed: {what}", where)
-        for drafter in drafters.values():
+        for drafter in drafters:
             if drafter.open:
                 yield Problem(f"the calls of {drafter.cls.name}: {drafter.open}", drafter.where)
 
@@ -203,6 +203,3 @@ def _syntax(sketch: Sketch, cls: str, function: str) -> ast.AST | None:
     if function:
         return sketch.function(function)
     return None
-
-
-__all__ = ["Call", "Contracts", "Drafter", "Engine", "Outside", "Problem", "Selected"]

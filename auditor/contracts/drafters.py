@@ -150,18 +150,19 @@ class Drafters:
         key = (owner, function.name)
         if key not in self._read_already:
             path = self._names.path(owner.module)
-            calls = calls_in(function, path, self._methods, owner.name)
+            nodes = list(ast.walk(function))
+            calls = calls_in(function, path, self._methods, owner.name, nodes)
             self._read_already[key] = _Method(
                 tuple(call for call in calls if call.receiver == self._model),
-                tuple(dict.fromkeys(_references(function, owner))),
-                any(map(self._is_guard, ast.walk(function))),
+                tuple(dict.fromkeys(_references(nodes, owner))),
+                any(map(self._is_guard, nodes)),
             )
         return self._read_already[key]
 
 
-def _references(function: ast.FunctionDef, owner: Ref) -> Iterator[tuple[str, Ref | None]]:
+def _references(nodes: Iterable[ast.AST], owner: Ref) -> Iterator[tuple[str, Ref | None]]:
     """The methods that a function may call: of ``self``, or of ``super()`` after its class."""
-    for node in ast.walk(function):
+    for node in nodes:
         match node:
             case ast.Attribute(value=ast.Name(id="self"), attr=name):
                 yield name, None
@@ -172,12 +173,16 @@ def _references(function: ast.FunctionDef, owner: Ref) -> Iterator[tuple[str, Re
 
 
 def calls_in(
-    function: ast.AST, path: str, methods: Collection[str], cls: str = ""
+    function: ast.AST,
+    path: str,
+    methods: Collection[str],
+    cls: str = "",
+    nodes: Iterable[ast.AST] | None = None,
 ) -> Iterator[Call]:
-    """The calls of ``methods`` in a function, in order."""
+    """The calls of ``methods`` in a function, in order; ``nodes`` are its nodes where known."""
     found = [
         node
-        for node in ast.walk(function)
+        for node in (ast.walk(function) if nodes is None else nodes)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in methods

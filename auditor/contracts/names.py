@@ -9,11 +9,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from auditor.classes import InconsistentOrder, merge
 from auditor.contracts.sketch import Sketch
-from auditor.facts import ImportFrom, absolute_name
-from auditor.program import Files
+from auditor.facts import ImportFrom, Unparsed, absolute_name
+from auditor.program import Probe
 
 _MAX_HOPS = 12
 
@@ -46,10 +47,26 @@ class Outside:
 Named = Ref | Outside
 
 
+class Sources(Protocol):
+    """Files of a tree that take note of what is asked of them."""
+
+    def source(self, path: str) -> bytes | Unparsed:
+        """The bytes of a file, or why they cannot be read."""
+        ...
+
+    def text(self, path: str) -> bytes | Unparsed:
+        """The bytes of a file for one who notes himself what he asks of it."""
+        ...
+
+    def note(self, path: str, probe: Probe) -> None:
+        """Take note that something was asked of a file."""
+        ...
+
+
 class Names:
     """Finds definitions across the modules of a tree."""
 
-    def __init__(self, files: Files, modules: Mapping[str, tuple[str, bool]]) -> None:
+    def __init__(self, files: Sources, modules: Mapping[str, tuple[str, bool]]) -> None:
         self._files = files
         self._modules = modules
         self._sketches: dict[str, Sketch] = {}

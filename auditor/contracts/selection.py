@@ -24,6 +24,8 @@ from auditor.contracts.things import (
     Returned,
     Thing,
     TooMany,
+    Value,
+    of_one,
 )
 from auditor.rulesdata import EngineRule
 from auditor.values import Place
@@ -96,7 +98,7 @@ class Selection:
         checkpoint = self._checkpoints.made([one.checkpoint for one in settled])
         method = each([one.method for one in settled])
 
-        def run(path: Path) -> tuple[Thing | None, tuple[int, ...]]:
+        def run(path: Path) -> tuple[Value, tuple[int, ...]]:
             self._checkpoints.run.path = path
             config = self._checkpoints.configuration(
                 method, self._checkpoints.draft(checkpoint, None)
@@ -110,9 +112,10 @@ class Selection:
         ends: dict[Settled, list[_End]] = {one: [] for one in settled}
         try:
             for (made, alive), asked in explore(run, tuple(range(len(settled)))):
-                if made is not None:
-                    for number in alive:
-                        ends[settled[number]].append((made, asked))
+                for number in alive:
+                    one = of_one(made, number)
+                    if isinstance(one, Thing) and isinstance(one.cls, Ref):
+                        ends[settled[number]].append((one, asked))
         except TooMany as problem:
             self.problems.append((str(problem), site.where))
         return {
@@ -120,7 +123,7 @@ class Selection:
             for one, found in ends.items()
         }
 
-    def _made_by(self, site: Site) -> Thing | None:
+    def _made_by(self, site: Site) -> Value:
         this = Thing("self", plain=True)
         frame = Frame(site.module, None, {"self": this}, 0)
         for parameter in site.function.args.args[1:]:
@@ -130,8 +133,7 @@ class Selection:
             self._checkpoints.run.block([site.statement], frame)
         except Returned:
             return None
-        made = this.attrs.get(site.attribute)
-        return made if isinstance(made, Thing) and isinstance(made.cls, Ref) else None
+        return this.attrs.get(site.attribute)
 
 
 def _selected(

@@ -21,7 +21,7 @@ def misfit(call: Call, method: ast.FunctionDef, qualname: str = "") -> str | Non
     if problem is not None:
         return f"{name} {problem}"
     if call.positional + skipped > len(positional) and arguments.vararg is None:
-        return f"{name} {_too_many(call.positional + skipped, arguments)}"
+        return f"{name} {_too_many(call, call.positional + skipped, arguments)}"
     problem = _missing(call, arguments, given)
     return None if problem is None else f"{name} {problem}"
 
@@ -87,13 +87,23 @@ def _is_static(method: ast.FunctionDef) -> bool:
     )
 
 
-def _too_many(given: int, arguments: ast.arguments) -> str:
+def _too_many(call: Call, given: int, arguments: ast.arguments) -> str:
+    """As CPython says it, with the keyword-only arguments that were given beside."""
     most = len(arguments.posonlyargs) + len(arguments.args)
     least = most - len(arguments.defaults)
     takes_text = str(most) if least == most else f"from {least} to {most}"
-    plural = "" if most == 1 and least == most else "s"
-    were = "was" if given == 1 else "were"
-    return f"takes {takes_text} positional argument{plural} but {given} {were} given"
+    only = {parameter.arg for parameter in arguments.kwonlyargs}.intersection(call.keywords)
+    beside = ""
+    if only:
+        beside = f" positional argument{_s(given)} (and {len(only)} keyword-only argument"
+        beside += f"{_s(len(only))})"
+    were = "was" if given == 1 and not only else "were"
+    limit = _s(2 if least != most else most)
+    return f"takes {takes_text} positional argument{limit} but {given}{beside} {were} given"
+
+
+def _s(number: int) -> str:
+    return "" if number == 1 else "s"
 
 
 def _missing(call: Call, arguments: ast.arguments, given: Iterable[str]) -> str | None:

@@ -94,8 +94,10 @@ class Sketch:
         if chunk is None or chunk.kind != "class":
             return None
         first = self._first_inside(chunk)
-        stop = chunk.end if first is None else first
-        node = self._parse_lines(chunk.start, stop, b" pass\n")
+        if first is None:
+            node = self._parse_lines(chunk.start, chunk.end)
+        else:
+            node = self._parse_lines(chunk.start, first, b" pass\n")
         return node if isinstance(node, ast.ClassDef) else None
 
     def node(self, chunk: Chunk) -> ast.stmt | None:
@@ -162,15 +164,12 @@ class Sketch:
         lines = self._lines[start - 1 : end]
         indented = bool(lines) and lines[0][:1].isspace()
         # A block around it keeps its indentation legal, in the line before its own.
-        head = b"if 1:\n" if indented else b"\n"
+        head = b"\n" * (start - 2) + b"if 1:\n" if indented else b"\n" * (start - 1)
         tree = parse(head + b"\n".join(lines) + b"\n" + tail)
         if isinstance(tree, Unparsed) or not tree.body:
             return None
         node: ast.stmt = tree.body[0]
-        if indented and isinstance(node, ast.If):
-            node = node.body[0]
-        ast.increment_lineno(node, start - 2)
-        return node
+        return node.body[0] if indented and isinstance(node, ast.If) else node
 
     def _indent(self, index: int) -> int:
         line = self._lines[index]
@@ -191,7 +190,7 @@ class Sketch:
     def _chunks(self, first: int, stop: int, indent: int) -> list[Chunk]:
         """The statements at one indentation between two indices that define or import."""
         heads = [head for head in self._heads if first <= head[0] < stop and head[1] <= indent]
-        ends = [*(index for index, _, _ in heads[1:]), stop]
+        ends = [*(index for index, _, _ in heads[1:]), stop] if heads else []
         found: list[Chunk] = []
         decorated: int | None = None
         for (index, depth, text), end in zip(heads, ends, strict=True):

@@ -66,6 +66,9 @@ def head_arguments(
 ) -> tuple[Term | None, Term | None, Term | None]:
     """Head, hidden states and bias of a call of the logits processor, by its signature."""
     names = ("lm_head", "hidden_states", "embedding_bias")
+    if len(args) > len(names) or not named.keys() <= set(names):
+        # Something that changes what the processor does (skip_gather).
+        return None, None, None
     given: dict[str, Term] = dict(zip(names, args, strict=False))
     given.update(named)
     bias = given.get("embedding_bias")

@@ -106,7 +106,7 @@ class Calls(Expressions):
         """``owner.name(…)``: a method that is entered, a submodule that is applied, or a call."""
         cls = self.class_of(owner)
         if isinstance(cls, ClassValue):
-            if self.is_a(cls, self._rule.processors):
+            if self.is_processor(cls):
                 return [(self._of_processor(owner, name, args, named, place), state)]
             if self.values_of(owner, name):
                 return [
@@ -169,7 +169,7 @@ class Calls(Expressions):
     ) -> Values:
         """An object called: the logits processor, a norm, an identity, a module to enter."""
         cls = self.class_of(module)
-        if self.is_a(cls, self._rule.processors):
+        if self.is_processor(cls):
             return [(self._logits(module, args, named, place), state)]
         if self.is_a(cls, self._rule.identities) and args:
             return [(args[0], state)]
@@ -229,7 +229,7 @@ class Calls(Expressions):
     ) -> Values | None:
         """Enter a function of the tree that is handed the logits processor; None for another."""
         terms = [part for term in (*args, *named.values()) for part in walk(term)]
-        if not any(self.is_a(self.class_of(t), self._rule.processors) for t in terms):
+        if not any(self.is_processor(self.class_of(t)) for t in terms):
             return None
         found = self._bodies.function(frame.scope, dotted)
         if found is None:

@@ -38,7 +38,12 @@ def changed_to(state: State, before: Term, after: Term, place: Place, rule: Head
     """The state after the object behind ``before`` has become ``after``."""
     why = Unknown("may have been changed through another view", str(place), place=place)
 
+    # What is not known may be any object that something else is a name for.
+    anything = any(isinstance(base, Unknown) for base in _bases(before, rule))
+
     def now(term: Term) -> Term:
+        if anything and not isinstance(term, Constant | Global | Self):
+            return why
         if term == before:
             return after
         if isinstance(term, Operation) and term.name in ("tuple", "list"):

@@ -22,13 +22,14 @@ from auditor.headpath.state import Guard
 from auditor.headpath.terms import (
     Changed,
     Constant,
+    Item,
     Logits,
     Part,
     Stored,
     Term,
     TopTokens,
+    children,
     show,
-    walk,
 )
 
 Answer = Literal["equivalent", "different", "conditional", "unproven"]
@@ -131,10 +132,14 @@ def _may_exclude(left: tuple[Guard, ...], right: tuple[Guard, ...]) -> bool:
 
 
 def _subjects(test: Term) -> set[Term]:
-    """The attributes that a condition asks about; not the objects that they are attributes of."""
-    parts = [part for part in walk(test) if isinstance(part, Part)]
-    owners = {part.owner for part in parts}
-    return {part for part in parts if part not in owners}
+    """The attributes that a condition asks about; not their owners, nor what chooses an item."""
+    match test:
+        case Part():
+            return {test}
+        case Item(owner=owner):
+            return _subjects(owner)
+        case _:
+            return {subject for part in children(test) for subject in _subjects(part)}
 
 
 def _difference(left: Logits, right: TopTokens) -> Difference | None:

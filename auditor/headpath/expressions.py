@@ -6,8 +6,9 @@ import ast
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 
-from auditor.headpath.attributes import dotted_name
+from auditor.headpath.attributes import Bodies, dotted_name
 from auditor.headpath.state import Frame, Guard, Outcome, State, Values
 from auditor.headpath.terms import (
     Constant,
@@ -22,6 +23,7 @@ from auditor.headpath.terms import (
     Unknown,
 )
 from auditor.headpath.things import Things
+from auditor.rulesdata import HeadRule
 from auditor.values import ClassValue, Foreign, Function, Place
 
 _BINARY: dict[type[ast.operator], str] = {
@@ -45,11 +47,18 @@ _COMPARE: dict[type[ast.cmpop], str] = {
 _NEGATED = {"is not": "is", "!=": "==", "not in": "in"}
 
 
+#: Before what is held while the rest of an expression is evaluated; no name starts so.
+_HELD = "#"
+
 _DISPLAYS: dict[type[ast.expr], str] = {ast.Tuple: "tuple", ast.List: "list", ast.Set: "set"}
 
 
 class Expressions(Things, ABC):
     """Runs expressions over terms."""
+
+    def __init__(self, root: ClassValue, bodies: Bodies, rule: HeadRule) -> None:
+        super().__init__(root, bodies, rule)
+        self._held = count()
 
     @abstractmethod
     def body(self, function: ast.FunctionDef, state: State, frame: Frame) -> Iterator[Outcome]:
@@ -178,14 +187,12 @@ class Expressions(Things, ABC):
     def _several(
         self, nodes: Sequence[ast.expr], state: State, frame: Frame
     ) -> list[tuple[tuple[Term, ...], State]]:
-        results: list[tuple[tuple[Term, ...], State]] = [((), state)]
-        for node in nodes:
-            results = [
-                ((*terms, term), after)
-                for terms, at in results
-                for term, after in self.expr(node, at, frame)
-            ]
-        return results
+        """Expressions in order; one that changes something changes what was evaluated before."""
+        keys = [f"{_HELD}{next(self._held)}" for _ in nodes]
+        states = [state]
+        for key, node in zip(keys, nodes, strict=True):
+            states = [s.bound(key, term) for at in states for term, s in self.expr(node, at, frame)]
+        return [(tuple(at.names[key] for key in keys), _without(at, keys)) for at in states]
 
     def _operation(
         self, name: str, nodes: Sequence[ast.expr], place: Place, state: State, frame: Frame
@@ -224,12 +231,13 @@ class Expressions(Things, ABC):
         if part in state.stores:
             return [(state.stores[part], state)]
         values = self.values_of(owner, name)
-        if len(values) == 1 and values[0].alias and (owner, name) != (owner, values[0].alias[-1]):
+        cls = self.class_of(owner)
+        fixed = isinstance(cls, ClassValue) and self._attributes.elsewhere(cls, name) is None
+        if len(values) == 1 and values[0].alias and fixed and name != values[0].alias[-1]:
             term: Term = owner
             for attr in values[0].alias:
                 term = Part(term, attr, place=place)
             return [(term, state)]
-        cls = self.class_of(owner)
         if isinstance(cls, ClassValue) and not values:
             found = self.method(cls, name)
             if found is not None and _is_property(found[1]):
@@ -239,6 +247,10 @@ class Expressions(Things, ABC):
     def _unknown(self, reason: str, node: ast.AST, frame: Frame) -> Unknown:
         place = self._place(frame.owner or frame.scope, node)
         return Unknown(reason, str(place), place=place)
+
+
+def _without(state: State, keys: Sequence[str]) -> State:
+    return replace(state, names={n: t for n, t in state.names.items() if n not in keys})
 
 
 def _item(owner: Term, index: Term, place: Place) -> Term:

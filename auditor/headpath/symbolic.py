@@ -51,9 +51,10 @@ _WHAT: dict[type[ast.stmt], str] = {
 class Symbolic(Calls):
     """Runs methods of one draft class."""
 
-    def run(self, name: str) -> tuple[Outcome, ...]:
+    def run(self, name: str, first: str | None = None) -> tuple[Outcome, ...]:
         """Every end of ``root.name(…)``, with its parameters as terms.
 
+        ``first`` is what to call the first parameter, which the engine passes by position.
         Where the method is not one that can be followed, its one end is an unknown value.
         """
         found = self.method(self._root, name)
@@ -65,7 +66,7 @@ class Symbolic(Calls):
             where = self._place(owner, function)
             return self._not_run(f"{name} has a decorator that is not known", where)
         try:
-            return self._run(owner, function)
+            return self._run(owner, function, first)
         except TooManyPaths:
             where = self._place(owner, function)
             return self._not_run(f"{name} forks into more than {_MAX_PATHS} ways", where)
@@ -82,11 +83,22 @@ class Symbolic(Calls):
     def _not_run(reason: str, where: Place) -> tuple[Outcome, ...]:
         return (Outcome(Unknown(reason, str(where), place=where), State({})),)
 
-    def _run(self, owner: ClassValue, function: ast.FunctionDef) -> tuple[Outcome, ...]:
+    def first_parameter(self, name: str) -> str | None:
+        """The name of a method's first parameter after ``self``."""
+        found = self.method(self._root, name)
+        named = parameters(found[1])[1:] if found is not None else []
+        return named[0].arg if named else None
+
+    def _run(
+        self, owner: ClassValue, function: ast.FunctionDef, first: str | None
+    ) -> tuple[Outcome, ...]:
         names: dict[str, Term] = {
             argument.arg: Param(argument.arg, place=self._place(owner, argument))
             for argument in parameters(function)[1:]
         }
+        positional = [*function.args.posonlyargs, *function.args.args][1:]
+        if first is not None and positional:
+            names[positional[0].arg] = Param(first, place=self._place(owner, positional[0]))
         for rest in (function.args.vararg, function.args.kwarg):
             if rest is not None:
                 names[rest.arg] = Param(f"*{rest.arg}", place=self._place(owner, rest))

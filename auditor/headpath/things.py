@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from auditor.classes import linearise, own_attribute
+from auditor.classes import Found, Open, linearise, own_attribute
 from auditor.headpath.attributes import Attribute, Attributes, Bodies, dotted_name
 from auditor.headpath.terms import (
     Changed,
@@ -22,6 +22,11 @@ from auditor.headpath.terms import (
 )
 from auditor.rulesdata import HeadRule
 from auditor.values import Builtin, ClassValue, Foreign, Function, Place
+
+
+def _is_last(function: ast.FunctionDef, own: Found | Open) -> bool:
+    """Whether a ``def`` is what binds the name in the end: nothing after it does so again."""
+    return isinstance(own, Found) and own.where.line == function.lineno
 
 
 class Things:
@@ -92,10 +97,10 @@ class Things:
             members = members[members.index(after) + 1 :]
         for member in members:
             if isinstance(member, ClassValue):
-                if own_attribute(member, name) is not None:
+                own = own_attribute(member, name)
+                if own is not None:
                     function = self._bodies.functions(member).get(name)
-                    plain = function is not None and name not in member.extra
-                    return (member, function) if plain and function is not None else None
+                    return (member, function) if function and _is_last(function, own) else None
             elif not isinstance(member, Foreign | Builtin):
                 return None
         return None
@@ -120,6 +125,21 @@ class Things:
                 return f"{value.module.name}.{value.facts.name}"
             case _:
                 return dotted
+
+    def is_processor(self, cls: ClassValue | Foreign | None) -> bool:
+        """Whether a class turns a head and hidden states into logits as the known one does.
+
+        A class that derives from it and has methods of its own may do something else.
+        """
+        if not self.is_a(cls, self._rule.processors) or not isinstance(cls, ClassValue):
+            return False
+        for member in linearise(cls):
+            if isinstance(member, ClassValue):
+                if member.dotted in self._rule.processors:
+                    return True
+                if self._bodies.functions(member).keys() - {"__init__"}:
+                    return False
+        return False
 
     def is_a(self, cls: ClassValue | Foreign | None, names: Sequence[str]) -> bool:
         """Whether a class is, derives from, or stands in a module of, one of ``names``."""

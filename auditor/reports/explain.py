@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from auditor.coverage import VERDICTS, Coverage, Finding, Head, Row, Step
+from auditor.coverage import VERDICTS, Caller, Coverage, Finding, Head, Row, Step
 from auditor.reports import rows as view
 from auditor.reports.console import plain, to_text
 from auditor.reports.heads import head_block
@@ -34,7 +34,30 @@ def render(coverage: Coverage, architecture: str, *, width: int, color: bool = F
     blocks = [plain(f"{architecture}: {coverage.capability} in {coverage.source.label}", "bold")]
     blocks += [plain(f"Note: {note}", "yellow") for note in view.notes(coverage)]
     groups = (_group(group, width) for group in _same_evidence(coverage, rows))
-    return to_text(Group(*blocks, *groups), width=width, color=color)
+    drafts = _drafters(view.callers_of(coverage, architecture), coverage.capability)
+    return to_text(Group(*blocks, *groups, *drafts), width=width, color=color)
+
+
+def _drafters(callers: Sequence[Caller], capability: str) -> Iterator[RenderableType]:
+    """Who drafts for the architecture, on every platform: how it is chosen, and what it calls."""
+    if not callers:
+        return
+    yield Text()
+    yield plain("What drafts for it:", "bold")
+    table = Table.grid(padding=(0, 1, 0, 0))
+    table.add_column(overflow="fold")
+    for caller in callers:
+        name = caller.class_.rpartition(".")[2]
+        where = f", where {' and '.join(caller.conditions)}" if caller.conditions else ""
+        unsure = f", as far as known: {caller.open}" if caller.open else ""
+        made = f"{name}: method {caller.method}, by {caller.runner}{where}{unsure}"
+        table.add_row(plain(f"{made}  ({_place(caller.made)})"))
+        for step in caller.calls:
+            table.add_row(Padding(plain(f"{_place(step)}  {step.note}"), (0, 0, 0, _INDENT)))
+        if not any(step.note.startswith(f"{capability}(") for step in caller.calls):
+            never = f"it never calls {capability}"
+            table.add_row(Padding(plain(never), (0, 0, 0, _INDENT)))
+    yield Padding(table, (0, 0, 0, _INDENT))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,16 @@ from itertools import groupby
 
 import msgspec
 
-from auditor.coverage import Coverage, ErrorInfo, Finding, Head, Row, UndecidedItem, VerdictName
+from auditor.coverage import (
+    Caller,
+    Coverage,
+    ErrorInfo,
+    Finding,
+    Head,
+    Row,
+    UndecidedItem,
+    VerdictName,
+)
 
 #: Where vLLM keeps its models; dropped from module names to make them readable.
 _MODEL_PACKAGES = ("vllm.model_executor.models.", "vllm.models.")
@@ -148,6 +157,11 @@ def findings_of(coverage: Coverage, row: Row) -> tuple[Finding, ...]:
         for finding in by_severity(coverage)
         if row.architecture in finding.architectures and row.platform in finding.platforms
     )
+
+
+def callers_of(coverage: Coverage, architecture: str) -> tuple[Caller, ...]:
+    """What may draft for an architecture."""
+    return tuple(c for c in coverage.callers if architecture in c.architectures)
 
 
 def impersonal(text: str, platform: str) -> str:

@@ -167,6 +167,9 @@ CASES = (
         "a class without compute_logits has nothing to reduce",
         Side({INIT: "class Draft:\n    def forward(self): ...\n"},
              {"else": Answer("n/a", False, "vllm.models.draft.Draft", reason="no compute_logits")}),
-        twin=Side({INIT: "class Draft:\n    def get_top_tokens(self): ...\n"}, {"else": OWN}),
+        twin=Side(
+            {INIT: "class Draft:\n    def get_top_tokens(self, hidden_states): ...\n"},
+            {"else": OWN},
+        ),
     ),
 )  # fmt: skip

@@ -22,6 +22,7 @@ REGISTRY = "vllm/model_executor/models/registry.py"
 INTERFACES = "vllm/model_executor/models/interfaces.py"
 SPECULATIVE = "vllm/config/speculative.py"
 GUARD = "vllm/v1/spec_decode/proposer.py"
+RUNNER = "vllm/v1/worker/gpu_model_runner.py"
 INIT = "vllm/models/draft/__init__.py"
 MIXIN = "vllm.model_executor.models.interfaces.LocalArgmaxMixin"
 
@@ -68,6 +69,10 @@ BASE: dict[str, str] = {
         """,
     "vllm/config/__init__.py": "",
     SPECULATIVE: """
+        from typing import Literal
+
+        SpeculativeMethod = Literal["mtp"]
+
         class SpeculativeConfig:
             method: str | None = None
             use_local_argmax_reduction: bool = False
@@ -83,6 +88,21 @@ BASE: dict[str, str] = {
                             f"{self.model.__class__.__name__} cannot reduce locally: "
                             "it has no get_top_tokens()."
                         )
+
+            def propose(self, hidden_states):
+                if self.use_local_argmax_reduction:
+                    return self.model.get_top_tokens(hidden_states)
+                return self.model.compute_logits(hidden_states).argmax(dim=-1)
+        """,
+    "vllm/v1/worker/__init__.py": "",
+    RUNNER: """
+        from vllm.v1.spec_decode.proposer import Proposer
+
+        class GPUModelRunner:
+            def __init__(self, vllm_config):
+                self.speculative_config = vllm_config.speculative_config
+                if self.speculative_config:
+                    self.drafter = Proposer(vllm_config)
         """,
     "vllm/model_executor/__init__.py": "",
     "vllm/model_executor/models/__init__.py": "",

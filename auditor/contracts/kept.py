@@ -1,0 +1,119 @@
+"""Keeps the contracts of an engine, so that a change elsewhere in the tree does not read it again.
+
+They are kept with the content key of every file that was read for them. An entry may be deleted or
+damaged: it carries a digest, and one that is not intact is made again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from auditor.contracts.contract import Contracts
+from auditor.facts import Unparsed
+from auditor.program import Files, Probe
+from auditor.sources.cache import Cache
+
+_FOLDER = "contracts"
+_KEPT = 16
+_DIGEST = 16
+
+
+class _Entry(msgspec.Struct, frozen=True, array_like=True):
+    read: tuple[tuple[str, bytes, tuple[Probe, ...]], ...]
+    contracts: Contracts
+
+
+class Recorder:
+    """Files that remember what was asked of them."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self.asked: dict[str, set[Probe]] = {}
+
+    def source(self, path: str) -> bytes | Unparsed:
+        """The bytes of a file, or why they cannot be read."""
+        self.note(path, ("text", "", 0, 0, 0))
+        return self._files.text(path)
+
+    def text(self, path: str) -> bytes | Unparsed:
+        """The bytes of a file for one who notes himself what he asks of it."""
+        return self._files.text(path)
+
+    def note(self, path: str, probe: Probe) -> None:
+        """Take note that something was asked of a file."""
+        self.asked.setdefault(path, set()).add(probe)
+        self._files.note(path, probe)
+
+
+class KeptContracts:
+    """Contracts in a cache, by what they were asked for.
+
+    Args:
+        cache: where they are kept.
+        files: the files of the tree.
+        asked: what they depend on beside the files: tool, capability, architectures, file names.
+    """
+
+    def __init__(self, cache: Cache, files: Files, asked: object) -> None:
+        self._cache = cache
+        self._files = files
+        digest = hashlib.blake2b(msgspec.msgpack.encode(asked), digest_size=16)
+        self._name = f"{_FOLDER}/{digest.hexdigest()}"
+
+    def get(self, make: Callable[[Recorder], Contracts]) -> Contracts:
+        """The contracts, read again only where a file that they rest on has changed."""
+        blob = self._cache.read(self._name)
+        entry = _opened(blob) if blob is not None else None
+        if entry is not None and all(self._files.key(path) == key for path, key, _ in entry.read):
+            for path, _, probes in entry.read:
+                for probe in probes:
+                    self._files.note(path, probe)
+            return entry.contracts
+        recorder = Recorder(self._files)
+        contracts = make(recorder)
+        self._store(recorder, contracts)
+        return contracts
+
+    def _store(self, recorder: Recorder, contracts: Contracts) -> None:
+        read = tuple(
+            (path, self._files.key(path), tuple(sorted(asked)))
+            for path, asked in sorted(recorder.asked.items())
+        )
+        payload = msgspec.msgpack.encode(_Entry(read, contracts))
+        self._cache.write(self._name, _digest(payload) + payload)
+        self._prune()
+
+    def _prune(self) -> None:
+        """Keep the newest entries only."""
+        folder = self._cache.folder
+        if folder is None:
+            return
+        aged = sorted(self._cache.names(_FOLDER), key=lambda name: _age(folder / _FOLDER / name))
+        for name in aged[_KEPT:]:
+            (folder / _FOLDER / name).unlink(missing_ok=True)
+
+
+def _age(path: Path) -> float:
+    """How old a file is; the oldest where another run has removed it already."""
+    try:
+        return -path.stat().st_mtime
+    except OSError:
+        return float("inf")
+
+
+def _digest(payload: bytes) -> bytes:
+    return hashlib.blake2b(payload, digest_size=_DIGEST).digest()
+
+
+def _opened(blob: bytes) -> _Entry | None:
+    if _digest(blob[_DIGEST:]) != blob[:_DIGEST]:
+        return None
+    try:
+        return msgspec.msgpack.decode(blob[_DIGEST:], type=_Entry)
+    except msgspec.DecodeError:
+        # Written by another version of the structures.
+        return None

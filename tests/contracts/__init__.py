@@ -1,0 +1,1 @@
+"""Who calls a draft model, and whether the call fits."""
