@@ -19,7 +19,9 @@ from auditor.headpath.equivalence import Equivalence, compare
 from auditor.headpath.norms import Convention, Forward, convention
 from auditor.headpath.path import HeadPath, head_path
 from auditor.headpath.shapes import shape_of
+from auditor.headpath.state import Outcome, State
 from auditor.headpath.symbolic import Symbolic
+from auditor.headpath.terms import Unknown
 from auditor.imports import ImportRun
 from auditor.rulesdata import Capability, ShapeRule, head_rule, shapes
 from auditor.values import ClassValue, Place
@@ -168,4 +170,9 @@ def _path(
     """The head path of a method that the class has, or may have."""
     if not isinstance(lookup(cls, method), Found | Open):
         return None
-    return head_path(method, symbolic.run(method, first))
+    try:
+        return head_path(method, symbolic.run(method, first))
+    except RecursionError:
+        where = Place(cls.module.path, cls.facts.line)
+        deep = Unknown(f"{method} is nested too deeply", str(where), place=where)
+        return head_path(method, (Outcome(deep, State({})),))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from auditor.contracts.contract import Call, Contracts, Drafter
+from auditor.contracts.contract import Contracts
+from auditor.contracts.drafters import Call, Drafter
 from auditor.facts import Unparsed
 from auditor.headpath.path import HeadPath, step_parameters
 from auditor.program import Files

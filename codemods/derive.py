@@ -172,7 +172,8 @@ class _Derive:
         function = self._tree.bodies.functions(mixin).get(self._tree.capability.name)
         if function is None or (self._takes_more(function) and self._tree.passes_more is not None):
             return False
-        tokens = head_path(function.name, self._symbolic.run_method(mixin, function))
+        first = self._symbolic.first_parameter(self._agrees)
+        tokens = head_path(function.name, self._symbolic.run_method(mixin, function, first))
         return compare(path, tokens).answer == "equivalent"
 
     def _takes_more(self, function: ast.FunctionDef) -> bool:

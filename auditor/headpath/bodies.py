@@ -14,6 +14,9 @@ from auditor.program import Files
 from auditor.syntax import parse
 from auditor.values import ClassValue, Function, ModuleValue, Place, PythonError, Value
 
+#: So deep may the syntax of a function nest; what people write stays below a third of it.
+_MAX_NESTING = 100
+
 Functions = dict[str, ast.FunctionDef]
 
 
@@ -73,7 +76,16 @@ def _parse(block: bytes, start: int) -> Functions:
     body = tree.body
     while len(body) == 1 and isinstance(body[0], ast.If | ast.ClassDef):
         body = body[0].body
-    return {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
+    found = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
+    return {name: node for name, node in found.items() if not _is_nested_deeply(node)}
+
+
+def _is_nested_deeply(function: ast.FunctionDef) -> bool:
+    """Whether a function nests deeper than a run over its syntax would want to follow."""
+    layer: list[ast.AST] = [function]
+    for _ in range(_MAX_NESTING):
+        layer = [child for node in layer for child in ast.iter_child_nodes(node)]
+    return bool(layer)
 
 
 class SourceBodies:

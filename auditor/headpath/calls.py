@@ -34,7 +34,7 @@ from auditor.values import ClassValue, Place
 _MAX_DEPTH = 12
 
 #: More parts than this, and comparing terms costs more than an answer is worth.
-_MAX_SIZE = 4000
+_MAX_SIZE = 2000
 
 #: Before the names of a caller, while a callee runs; no name of a program starts so.
 _CALLER = " "

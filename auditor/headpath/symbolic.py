@@ -39,7 +39,7 @@ from auditor.values import ClassValue, Place
 _MAX_PATHS = 128
 
 #: More parts than this, and comparing terms costs more than an answer is worth.
-_MAX_SIZE = 4000
+_MAX_SIZE = 2000
 
 _WHAT: dict[type[ast.stmt], str] = {
     ast.For: "a for loop", ast.While: "a while loop", ast.Try: "a try statement",
@@ -60,7 +60,7 @@ class Symbolic(Calls):
         found = self.method(self._root, name)
         if found is None:
             where = Place(self._root.module.path, self._root.facts.line)
-            return self._not_run(f"{name} is not a plain method in a class body", where)
+            return self._not_run(f"{name} is not a plain method that can be followed", where)
         owner, function = found
         if not self._is_transparent(function, owner):
             where = self._place(owner, function)
@@ -71,10 +71,12 @@ class Symbolic(Calls):
             where = self._place(owner, function)
             return self._not_run(f"{name} forks into more than {_MAX_PATHS} ways", where)
 
-    def run_method(self, owner: ClassValue, function: ast.FunctionDef) -> tuple[Outcome, ...]:
+    def run_method(
+        self, owner: ClassValue, function: ast.FunctionDef, first: str | None = None
+    ) -> tuple[Outcome, ...]:
         """Every end of a method of another class, as if ``root`` inherited it from ``owner``."""
         try:
-            return self._run(owner, function)
+            return self._run(owner, function, first)
         except TooManyPaths:
             where = self._place(owner, function)
             return self._not_run(f"it forks into more than {_MAX_PATHS} ways", where)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from trees.lacking import STEP, added, draft, engine, planned, tree
+from trees.lacking import RUNNER, STEP, added, draft, engine, planned, tree
 from trees.minivllm import GUARD, INIT, REGISTRY, registry
 
 from auditor.api import Request, Resources, audit
@@ -453,7 +453,7 @@ REFUSALS = {
     ),
     "not-proven": (
         draft(FLAT),
-        {},
+        {RUNNER: ""},
         "DraftModel on cuda would be yes?: it is not known what calls it: no model runner that "
         "makes a drafter was found",
     ),

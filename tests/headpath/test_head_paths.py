@@ -116,6 +116,28 @@ def test_a_method_is_read_as_the_path_that_it_takes(body: str, path: str) -> Non
     assert _path(text).show() == path
 
 
+STATES = "hidden_states"
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (f"{STATES} = {STATES} + {STATES}\n" * 60, "too large to be written out"),
+        (
+            "".join(f"if self.a{n}:\n    {STATES} = self.norm({STATES})\n" for n in range(30)),
+            "forks into more than",
+        ),
+        (f"x = self{'.a' * 150}\n", "not a plain method that can be followed"),
+        (f"x = {'-' * 150}1\n", "not a plain method that can be followed"),
+        (f"{STATES} = self.compute_logits({STATES})\n", "nested too deeply"),
+    ],
+)
+def test_what_would_take_for_ever_is_given_up_with_a_reason(body: str, reason: str) -> None:
+    inner = indent(f"{body}return self.logits_processor(self.lm_head, {STATES})", "    ")
+    (found,) = _path(f"def compute_logits(self, {STATES}):\n{inner}").branches
+    assert reason in found.unknown[0].reason
+
+
 FLAT = "return self.logits_processor(self.lm_head, self.norm(hidden_states))"
 STEPPED = "return self.model.compute_logits(hidden_states, spec_step_idx)"
 REMAPPED = """
