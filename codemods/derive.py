@@ -89,6 +89,7 @@ class _Derive:
         self._tree = tree
         self._symbolic = Symbolic(analysis.cls, tree.bodies, head_rule())
         self._agrees = tree.capability.agrees_with or ""
+        self._methods = tree.capability.name, self._agrees
         self._place = Place(self._cls.module.path, self._cls.facts.line)
 
     def derivation(self) -> Derivation:
@@ -209,7 +210,7 @@ class _Derive:
             line=link.function.lineno,
             spots=link.spots,
             extra=self._extra(link, links),
-            doc=paragraphs(link, path, factor, self._tree.capability.name, self._agrees),
+            doc=paragraphs(link, path, factor, self._analysis.convention, *self._methods),
             factor=factor,
         )
 

@@ -582,3 +582,28 @@ def test_platforms_that_need_different_methods_on_one_class_are_refused() -> Non
     result = planned(tree(given, STEP))
     codes = {item.outcome.code for item in result.items if isinstance(item.outcome, Refusal)}
     assert codes == {"platforms-disagree"}
+
+
+@pytest.mark.parametrize(
+    ("returned", "handed", "why"),
+    [
+        (
+            "self.norm(hidden_states)",
+            "hidden_states",
+            "``hidden_states`` come normed from ``forward``, so the head takes them as they are.",
+        ),
+        (
+            "hidden_states + self.residual",
+            "self.norm(hidden_states)",
+            "``forward`` returns ``hidden_states`` before ``norm``, so it is applied here, as in "
+            "``compute_logits``.",
+        ),
+    ],
+)
+def test_the_docstring_says_why_a_norm_is_applied_or_not(
+    returned: str, handed: str, why: str
+) -> None:
+    forward = f"def forward(self, hidden_states):\n    return {returned}\n\n"
+    logits = method("assert self.lm_head", f"return self.logits_processor(self.lm_head, {handed})")
+    text = added(planned(tree(draft(forward + logits))))
+    assert why in " ".join(text.split())
