@@ -63,7 +63,12 @@ def _pre_head(
                 f" ``{agrees}`` does."
             )
         case _:
-            return f"Takes the same state to the head as ``{agrees}``, for the same argmax."
+            return common_reason(agrees)
+
+
+def common_reason(agrees: str) -> str:
+    """What is true of every generated method."""
+    return f"Takes the same state to the head as ``{agrees}``, for the same argmax."
 
 
 def _is_handed(link: Link, name: str) -> bool:

@@ -14,9 +14,10 @@ from auditor.api import Request, Resources, audit
 from auditor.coverage import Coverage, Row
 from auditor.sources.tree import Source
 from codemods.diff import diff_of
+from codemods.docs import common_reason
 from codemods.edit import edited, line_width
 from codemods.gather import Lacking, gather, is_candidate
-from codemods.plans import Derivation, Edit, Refusal, Refused
+from codemods.plans import AddMethod, Derivation, Edit, Refusal, Refused
 from codemods.prove import Claim, prove
 
 
@@ -87,7 +88,7 @@ def plan(source: Source, request: Request, resources: Resources) -> Plan:
     wanted = _wanted(before, request)
     found = gather(source, replace(request, architectures=wanted), resources) if wanted else None
     lacking = list(found.lacking) if found is not None else []
-    lacking = _agreed(lacking)
+    lacking = _agreed(_worded_alike(lacking))
     families, refused = _families(source, lacking)
     proven: tuple[Family, ...] = tuple(families)
     while proven:
@@ -114,6 +115,31 @@ def _wanted(before: Coverage, request: Request) -> tuple[str, ...]:
     """The architectures asked for that lack the capability somewhere, or have a part of it."""
     rows = (row for row in before.rows if is_candidate(row))
     return tuple(sorted({row.architecture for row in rows if _asked(row, request)}))
+
+
+def _worded_alike(lacking: Sequence[Lacking]) -> list[Lacking]:
+    """The same, with one docstring for each method.
+
+    Drafts that share a class may be known to different depths; what is said of the class must be
+    true of all of them.
+    """
+    docs: dict[Edit, set[tuple[str, ...]]] = {}
+    for one in lacking:
+        for edit in _edits(one):
+            if isinstance(edit, AddMethod):
+                docs.setdefault(replace(edit, doc=()), set()).add(edit.doc)
+
+    def worded(edit: Edit) -> Edit:
+        if not isinstance(edit, AddMethod) or len(docs[replace(edit, doc=())]) == 1:
+            return edit
+        return replace(edit, doc=(edit.doc[0], common_reason(edit.source)))
+
+    return [
+        replace(one, outcome=replace(one.outcome, edits=tuple(map(worded, one.outcome.edits))))
+        if isinstance(one.outcome, Derivation)
+        else one
+        for one in lacking
+    ]
 
 
 def _agreed(lacking: Sequence[Lacking]) -> list[Lacking]:

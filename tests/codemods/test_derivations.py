@@ -607,3 +607,28 @@ def test_the_docstring_says_why_a_norm_is_applied_or_not(
     logits = method("assert self.lm_head", f"return self.logits_processor(self.lm_head, {handed})")
     text = added(planned(tree(draft(forward + logits))))
     assert why in " ".join(text.split())
+
+
+def test_what_drafts_share_is_worded_so_that_it_is_true_of_each() -> None:
+    shared = draft(FORWARDING, before=predictor(), init=MODEL)
+    one = "\n    def forward(self, hidden_states):\n        return hidden_states + self.rest\n"
+    other = (
+        "import torch.nn as nn\nfrom vllm.models.draft import Predictor\n\n\n"
+        "class Other(nn.Module):\n    def __init__(self):\n        self.model = Predictor()\n\n"
+        "    def compute_logits(self, hidden_states, spec_step_idx=0):\n"
+        "        return self.model.compute_logits(hidden_states, spec_step_idx)\n"
+    )
+    given = {
+        INIT: shared + one,
+        "vllm/models/draft/other.py": other,
+        REGISTRY: registry(
+            {"A": ("vllm.models.draft", "Draft"), "B": ("vllm.models.draft.other", "Other")}
+        ),
+    }
+    (family,) = planned(tree(given, {**STEP})).families
+    text = " ".join(family.after[INIT].decode().split())
+    assert "Takes the same state to the head as ``compute_logits``, for the same argmax." in text
+    (alone,) = planned(tree({**given, REGISTRY: registry({"A": ("vllm.models.draft", "Draft")})},
+                            {**STEP})).families  # fmt: skip
+    text = " ".join(alone.after[INIT].decode().split())
+    assert "``forward`` returns ``hidden_states`` before ``shared_head.norm``" in text
