@@ -86,6 +86,11 @@ class Analyzer:
         self._capability = capability
         self._known: dict[int, Analysis] = {}
 
+    @property
+    def bodies(self) -> SourceBodies:
+        """The bodies of the classes of this run."""
+        return self._bodies
+
     def analyse(self, cls: ClassValue, stub: bool = False) -> Analysis:
         """The analysis of a class; a stub, which cannot be made, has no head."""
         if id(cls) not in self._known:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import fnmatch
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 
 import msgspec
@@ -26,7 +27,7 @@ from auditor.platforms import Platform
 from auditor.program import Files, Probe
 from auditor.registry import Table
 from auditor.rulesdata import Capability
-from auditor.values import Place, PythonError, Undecided
+from auditor.values import ClassValue, Place, PythonError, Undecided
 from auditor.verdicts import head_of, judged
 
 #: Frames of Python that one audit may need: so many imports may be nested, some frames each.
@@ -78,19 +79,28 @@ class Asked(msgspec.Struct, frozen=True):
     run_imports: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Study:
+    """One platform's run, with what every row rests on: for those who look behind the answer."""
+
+    run: ImportRun
+    rows: tuple[Row, ...]
+    classes: Mapping[str, ClassValue]
+    analyzer: Analyzer
+    contracts: Contracts
+    step: str
+
+
+def study(asked: Asked, platform: Platform, table: Table) -> Study:
+    """Resolve the entries of ``table`` on one platform, and keep the classes."""
+    run, introspector, rows = _resolved(asked, platform, table)
+    analyzer = Analyzer(run, asked.syntax, asked.outside, asked.capability)
+    return Study(run, rows, introspector.classes, analyzer, asked.contracts, asked.step)
+
+
 def ask(asked: Asked, platform: Platform, table: Table) -> PlatformAnswer:
     """Resolve the entries of ``table`` on one platform."""
-    # Imports inside each other, and expressions in them, need more frames than Python's default.
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
-    run = ImportRun(asked.program, platform, asked.conventions, eager=asked.run_imports)
-    if asked.run_imports:
-        _prelude(run, asked.capability)
-    introspector = Introspector(run, asked.files, asked.capability, asked.guards)
-    rows = tuple(
-        introspector.row(entry)
-        for entry in table.entries
-        if matches(entry.architecture, asked.architectures)
-    )
+    run, introspector, rows = _resolved(asked, platform, table)
     rows, heads, findings = _analysed(
         asked,
         rows,
@@ -108,6 +118,23 @@ def ask(asked: Asked, platform: Platform, table: Table) -> PlatformAnswer:
         conditions=_conditions(run, introspector.open_rows),
         options_used=tuple(sorted(platform.options_used())),
     )
+
+
+def _resolved(
+    asked: Asked, platform: Platform, table: Table
+) -> tuple[ImportRun, Introspector, tuple[Row, ...]]:
+    # Imports inside each other, and expressions in them, need more frames than Python's default.
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
+    run = ImportRun(asked.program, platform, asked.conventions, eager=asked.run_imports)
+    if asked.run_imports:
+        _prelude(run, asked.capability)
+    introspector = Introspector(run, asked.files, asked.capability, asked.guards)
+    rows = tuple(
+        introspector.row(entry)
+        for entry in table.entries
+        if matches(entry.architecture, asked.architectures)
+    )
+    return run, introspector, rows
 
 
 def _analysed(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from auditor import facts as f
-from auditor.answers import Asked, OpenCondition, PlatformAnswer, ask, matches
+from auditor.answers import Asked, OpenCondition, PlatformAnswer, Study, ask, matches, study
 from auditor.contracts.contract import Contracts, Engine
 from auditor.contracts.kept import KeptContracts, Recorder
 from auditor.contracts.selection import Selected
@@ -106,8 +106,23 @@ class Job:
                 probes.setdefault(path, set()).update(asked)
         return self._coverage(answers, read), Grounds(read, probes)
 
+    def studies(self, processes: int | None) -> Iterator[Study]:
+        """Each platform's run with its classes, one after the other."""
+        tables = self._prepared(processes)
+        asked = self._asked()
+        for platform, table in tables:
+            yield study(asked, platform, table)
+
     def _answers(self, processes: int | None) -> list[PlatformAnswer]:
         """Ask every platform, half of them in a second process where that may be."""
+        tables = self._prepared(processes)
+        asked = self._asked()
+        if len(tables) < 2 or not can_fork(processes):
+            return [ask(asked, platform, table) for platform, table in tables]
+        return _in_two(asked, tables)
+
+    def _prepared(self, processes: int | None) -> list[tuple[Platform, Table]]:
+        """The platforms with their tables, once the files that they need are at hand."""
         tables = [(platform, self._table(platform)) for platform in self.platforms()]
         self._tables = [table for _, table in tables]
         if not any(matches(e.architecture, self._request.architectures) for e in self._entries()):
@@ -122,10 +137,7 @@ class Job:
             }
             registry = self._capability.registry.rpartition(".")[0]
             prefetch(self.files, self.program.modules, {registry, *names}, processes)
-        asked = self._asked()
-        if len(tables) < 2 or not can_fork(processes):
-            return [ask(asked, platform, table) for platform, table in tables]
-        return _in_two(asked, tables)
+        return tables
 
     def _entries(self) -> Iterable[Entry]:
         for table in self._tables:

@@ -481,9 +481,11 @@ def test_version(group: Any, capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize("args", [[], ["--help"]])
-def test_codemod_says_that_there_are_no_patches_yet(args: list[str], capsys: Capture) -> None:
+def test_codemod_says_what_it_can_do(args: list[str], capsys: Capture) -> None:
     assert main.run(codemods_cli.codemod, args, "codemod") == 0
-    assert "Patches are not built yet" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert all(f"\n  {name} " in out for name in ("list", "apply", "check", "recover"))
+    assert all(f"\n    {code:>3}  " in out for code in (0, 1, 2, 3, 130))
 
 
 @pytest.mark.parametrize("args", [[], ["--help"], ["codemod"], ["audit", "--help"]])

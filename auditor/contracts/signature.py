@@ -28,7 +28,6 @@ def misfit(call: Call, method: ast.FunctionDef, qualname: str = "") -> str | Non
 
 def _keywords(call: Call, arguments: ast.arguments, given: Iterable[str]) -> str | None:
     """What is wrong with the keyword arguments; Python looks at them first."""
-    only = {parameter.arg for parameter in arguments.posonlyargs}
     named = {parameter.arg for parameter in (*arguments.args, *arguments.kwonlyargs)}
     for keyword in call.keywords:
         if keyword in named and keyword in given:
@@ -36,7 +35,7 @@ def _keywords(call: Call, arguments: ast.arguments, given: Iterable[str]) -> str
         if keyword in named or arguments.kwarg is not None:
             continue
         # CPython names all of these at the first keyword that no parameter takes.
-        mistaken = ", ".join(word for word in call.keywords if word in only)
+        mistaken = ", ".join(p.arg for p in arguments.posonlyargs if p.arg in call.keywords)
         if mistaken:
             return f"got some positional-only arguments passed as keyword arguments: '{mistaken}'"
         return f"got an unexpected keyword argument '{keyword}'"
@@ -109,8 +108,8 @@ def _s(number: int) -> str:
 
 def _missing(call: Call, arguments: ast.arguments, given: Iterable[str]) -> str | None:
     """The error for parameters without a value; what is unpacked may give the rest."""
-    positional = [*arguments.posonlyargs, *arguments.args]
     only = {parameter.arg for parameter in arguments.posonlyargs}
+    positional = [*arguments.posonlyargs, *arguments.args]
     required = positional[: len(positional) - len(arguments.defaults)]
     bound = {*given, *(keyword for keyword in call.keywords if keyword not in only)}
     kwonly = [

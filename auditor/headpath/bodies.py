@@ -36,6 +36,10 @@ class Syntax:
             self._functions[key] = _parse(self._files.block(path, start, end), start)
         return self._functions[key]
 
+    def lines(self, path: str) -> list[bytes]:
+        """The lines of a file."""
+        return self._files.lines(path)
+
     def stores(self, path: str, start: int, end: int) -> dict[str, int]:
         """Attributes of ``self`` that functions there other than ``__init__`` assign: lines."""
         key = (path, start)
@@ -152,6 +156,10 @@ class SourceBodies:
             return None
         stand_in = f.Class(facts.name, facts.line, facts.start, facts.end, (), (), (), (), (), True)
         return ClassValue(value.module, facts.name, stand_in, (), ()), found
+
+    def lines(self, cls: ClassValue) -> list[bytes]:
+        """The lines of the file that a class stands in."""
+        return self._syntax.lines(cls.module.path)
 
     def place(self, cls: ClassValue) -> Place:
         """Where a class is defined."""

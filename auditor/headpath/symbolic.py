@@ -71,6 +71,16 @@ class Symbolic(Calls):
             where = self._place(owner, function)
             return self._not_run(f"{name} forks into more than {_MAX_PATHS} ways", where)
 
+    def run_method(
+        self, owner: ClassValue, function: ast.FunctionDef, first: str | None = None
+    ) -> tuple[Outcome, ...]:
+        """Every end of a method of another class, as if ``root`` inherited it from ``owner``."""
+        try:
+            return self._run(owner, function, first)
+        except TooManyPaths:
+            where = self._place(owner, function)
+            return self._not_run(f"it forks into more than {_MAX_PATHS} ways", where)
+
     @staticmethod
     def _not_run(reason: str, where: Place) -> tuple[Outcome, ...]:
         return (Outcome(Unknown(reason, str(where), place=where), State({})),)

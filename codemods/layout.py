@@ -1,0 +1,209 @@
+"""Lines as vLLM's formatter lays them out: on one line where it fits, else broken at the brackets.
+
+Only what a codemod generates is laid out here; nothing else of a file is touched. A display with a
+trailing comma stays one item a line, as ruff and black keep it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import libcst as cst
+
+_Node = TypeVar("_Node", bound=cst.CSTNode)
+
+_EMPTY = cst.SimpleWhitespace("")
+_SPACE = cst.SimpleWhitespace(" ")
+
+
+def code(node: cst.CSTNode) -> str:
+    """The source of a node, without what stands around it."""
+    return cst.Module(body=[]).code_for_node(node)
+
+
+def has_comment(node: cst.CSTNode) -> bool:
+    """Whether a comment stands in a node."""
+    found: list[bool] = []
+
+    class Search(cst.CSTVisitor):
+        def visit_Comment(self, node: cst.Comment) -> None:  # noqa: N802
+            found.append(True)
+
+    node.visit(Search())
+    return bool(found)
+
+
+def flat(node: _Node) -> _Node:
+    """The node on one line: line breaks inside its brackets taken out."""
+    result = node.visit(_Flatten())
+    assert isinstance(result, cst.CSTNode)
+    return result
+
+
+class _Flatten(cst.CSTTransformer):
+    """Takes out breaks, and commas that stand only for them."""
+
+    def leave_ParenthesizedWhitespace(  # noqa: N802
+        self, original_node: cst.ParenthesizedWhitespace, updated_node: cst.ParenthesizedWhitespace
+    ) -> cst.BaseParenthesizableWhitespace:
+        return _EMPTY
+
+    def leave_Comma(  # noqa: N802
+        self, original_node: cst.Comma, updated_node: cst.Comma
+    ) -> cst.Comma:
+        return updated_node.with_changes(whitespace_before=_EMPTY, whitespace_after=_SPACE)
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:  # noqa: N802
+        return updated_node.with_changes(
+            whitespace_before_args=_EMPTY, args=_flat_items(updated_node.args)
+        )
+
+    def leave_Parameters(  # noqa: N802
+        self, original_node: cst.Parameters, updated_node: cst.Parameters
+    ) -> cst.Parameters:
+        return updated_node
+
+
+def _flat_items(args: Sequence[cst.Arg]) -> list[cst.Arg]:
+    last = len(args) - 1
+    return [
+        arg.with_changes(
+            whitespace_after_arg=_EMPTY,
+            comma=cst.Comma(whitespace_after=_SPACE) if i < last else cst.MaybeSentinel.DEFAULT,
+        )
+        for i, arg in enumerate(args)
+    ]
+
+
+def _break(indent: str) -> cst.ParenthesizedWhitespace:
+    return cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace(indent))
+
+
+def is_exploded(args: Sequence[cst.Arg]) -> bool:
+    """Whether a call ends in a trailing comma, which keeps it one item a line."""
+    return bool(args) and isinstance(args[-1].comma, cst.Comma)
+
+
+def broken(args: Sequence[cst.Arg], each: bool, step: str) -> tuple[cst.ParenthesizedWhitespace,
+                                                                   list[cst.Arg]]:  # fmt: skip
+    """Arguments below their bracket: all on one line, or each on its own with a trailing comma."""
+    items = _flat_items(args)
+    if each:
+        inner = cst.Comma(whitespace_after=_break(step))
+        items = [
+            *(arg.with_changes(comma=inner) for arg in items[:-1]),
+            items[-1].with_changes(comma=cst.Comma(whitespace_after=_break(""))),
+        ]
+    else:
+        items[-1] = items[-1].with_changes(whitespace_after_arg=_break(""))
+    return _break(step), items
+
+
+def fit(
+    line: cst.SimpleStatementLine, indent: str, step: str, width: int
+) -> cst.SimpleStatementLine:
+    """A statement of one call (``return f(…)``, ``x = f(…)``), laid out anew."""
+    small = line.body[0]
+    call = getattr(small, "value", None)
+    if len(line.body) != 1 or not isinstance(call, cst.Call) or has_comment(call):
+        return line
+    if is_exploded(call.args):
+        return line
+    one = small.with_changes(value=flat(call))
+    if len(indent) + len(code(one)) <= width or not call.args:
+        return line.with_changes(body=[one])
+    inside = ", ".join(code(arg.with_changes(comma=cst.MaybeSentinel.DEFAULT))
+                       for arg in _flat_items([flat(arg) for arg in call.args]))  # fmt: skip
+    each = len(indent) + len(step) + len(inside) > width
+    before, args = broken([flat(arg) for arg in call.args], each, step)
+    return line.with_changes(
+        body=[one.with_changes(value=call.with_changes(
+            func=flat(call.func), whitespace_before_args=before, args=args))]
+    )  # fmt: skip
+
+
+def with_argument(call: cst.Call, keyword: str, value: str, line: str, width: int) -> cst.Call:
+    """A call with one more keyword argument; ``line`` is the line of source that it starts in."""
+    last = cst.Arg(
+        value=cst.parse_expression(value),
+        keyword=cst.Name(keyword),
+        equal=cst.AssignEqual(whitespace_before=_EMPTY, whitespace_after=_EMPTY),
+    )
+    if is_exploded(call.args):
+        before = call.args[-1]
+        between = call.args[-2].comma if len(call.args) > 1 else before.comma
+        own = last.with_changes(comma=before.comma)
+        return call.with_changes(args=[*call.args[:-1], before.with_changes(comma=between), own])
+    longer = call.with_changes(args=_flat_items([*call.args, last]))
+    on_one_line = not isinstance(call.whitespace_before_args, cst.ParenthesizedWhitespace)
+    if on_one_line and len(line) + len(f", {keyword}={value}") <= width:
+        return longer
+    step = "    "
+    indent = len(line) - len(line.lstrip())
+    inside = "".join(code(arg) for arg in longer.args)
+    before_args, args = broken(longer.args, indent + len(step) + len(inside) > width, step)
+    return longer.with_changes(whitespace_before_args=before_args, args=args)
+
+
+def fit_signature(function: cst.FunctionDef, indent: str, step: str, width: int) -> cst.FunctionDef:
+    """A ``def`` on one line where it fits and no trailing comma keeps it broken."""
+    every = _parameters(function)
+    if not every or isinstance(every[-1].comma, cst.Comma) or has_comment(function.params):
+        return function
+    one = function.with_changes(params=flat(function.params), whitespace_before_params=_EMPTY)
+    one = one.with_deep_changes(_parameters(one)[-1], whitespace_after_param=_EMPTY)
+    if len(indent) + len(_head(one)) <= width:
+        return one
+    if isinstance(function.whitespace_before_params, cst.ParenthesizedWhitespace):
+        return function
+    return _broken_signature(one, indent, step, width)
+
+
+def _parameters(function: cst.FunctionDef) -> list[cst.Param]:
+    params = function.params
+    return [*params.posonly_params, *params.params, *params.kwonly_params]
+
+
+def _head(function: cst.FunctionDef) -> str:
+    """The line of a ``def`` alone."""
+    alone = function.with_changes(
+        decorators=[], leading_lines=[], body=cst.SimpleStatementSuite(body=[cst.Pass()])
+    )
+    return code(alone).rstrip("\n").removesuffix(" pass")
+
+
+def _broken_signature(one: cst.FunctionDef, indent: str, step: str, width: int) -> cst.FunctionDef:
+    """Parameters below the bracket: all on one line, or each on its own."""
+    below = one.with_changes(whitespace_before_params=_break(step))
+    inside = code(one.params)
+    if len(indent) + len(step) + len(inside) <= width:
+        return below.with_deep_changes(_parameters(below)[-1], whitespace_after_param=_break(""))
+    params = [
+        param.with_changes(comma=cst.Comma(whitespace_after=_break(step)))
+        for param in one.params.params
+    ]
+    params[-1] = params[-1].with_changes(comma=cst.Comma(whitespace_after=_break("")))
+    return below.with_changes(params=one.params.with_changes(params=params))
+
+
+def fit_bases(cls: cst.ClassDef, indent: str, step: str, width: int) -> cst.ClassDef:
+    """The bases of a class on one line, or below it."""
+    args = [*cls.bases, *cls.keywords]
+    if is_exploded(args) or any(map(has_comment, args)):
+        return cls
+    count = len(cls.bases)
+
+    def with_args(before: cst.BaseParenthesizableWhitespace, items: list[cst.Arg]) -> cst.ClassDef:
+        result = cls.with_changes(bases=items[:count], keywords=items[count:])
+        if isinstance(before, cst.ParenthesizedWhitespace):
+            return result.with_changes(
+                lpar=cst.LeftParen(whitespace_after=before), rpar=cst.RightParen()
+            )
+        return result.with_changes(lpar=cst.LeftParen(), rpar=cst.RightParen())
+
+    items = _flat_items([flat(arg) for arg in args])
+    inside = "".join(code(arg) for arg in items)
+    if len(indent) + len(f"class {cls.name.value}({inside}):") <= width:
+        return with_args(_EMPTY, items)
+    return with_args(*broken(items, len(indent) + len(step) + len(inside) > width, step))

@@ -1,0 +1,259 @@
+"""From what lacks the capability to proven patches, one a family.
+
+A family is what one patch changes: the edits that share a file. So two families never meet in a
+file, and their patches go in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from auditor.api import Request, Resources, audit
+from auditor.coverage import Coverage, Row
+from auditor.sources.tree import Source
+from codemods.diff import diff_of
+from codemods.docs import common_reason
+from codemods.edit import edited, line_width
+from codemods.gather import Lacking, gather, is_candidate
+from codemods.plans import AddMethod, Derivation, Edit, Refusal, Refused
+from codemods.prove import Claim, prove
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What is done for one architecture on some platforms, or why nothing is."""
+
+    architecture: str
+    platforms: tuple[str, ...]
+    cls: str
+    outcome: Derivation | Refusal
+    family: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One patch: its edits, and the files before and after it."""
+
+    name: str
+    architectures: tuple[str, ...]
+    roots: frozenset[str]
+    edits: tuple[Edit, ...]
+    before: Mapping[str, bytes]
+    after: Mapping[str, bytes]
+
+    @property
+    def diff(self) -> bytes:
+        """The patch, for ``git apply``."""
+        return diff_of(self.before, self.after)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What would be done: items in the order of architectures, and the proven patches.
+
+    Attributes:
+        before: the document of the tree as it is.
+        undecided: rows about which it cannot be said whether they lack the capability.
+    """
+
+    source: Source
+    items: tuple[Item, ...]
+    families: tuple[Family, ...]
+    before: Coverage
+    undecided: tuple[Row, ...]
+
+    @property
+    def patched(self) -> tuple[Item, ...]:
+        """The items that a proven patch covers."""
+        return tuple(item for item in self.items if isinstance(item.outcome, Derivation))
+
+    @property
+    def refused(self) -> tuple[Item, ...]:
+        """The items for which nothing is done."""
+        return tuple(item for item in self.items if isinstance(item.outcome, Refusal))
+
+
+def plan(source: Source, request: Request, resources: Resources) -> Plan:
+    """Derive, edit and prove.
+
+    ``request.platforms`` and ``request.architectures`` say for whom; the proof looks at all.
+
+    Raises:
+        DraftauditError: as :func:`auditor.api.audit`.
+    """
+    everything = replace(request, platforms=(), architectures=())
+    before = audit(source, everything, resources)
+    wanted = _wanted(before, request)
+    found = gather(source, replace(request, architectures=wanted), resources) if wanted else None
+    lacking = list(found.lacking) if found is not None else []
+    lacking = _agreed(_worded_alike(lacking))
+    families, refused = _families(source, lacking)
+    proven: tuple[Family, ...] = tuple(families)
+    while proven:
+        claims = [_claim(family) for family in proven]
+        failures = prove(source, before, claims, everything, resources).failures
+        refused.update({name: Refusal("not-proven", why) for name, why in failures.items()})
+        if not failures:
+            break
+        proven = tuple(family for family in proven if family.name not in failures)
+    named = {edit: family.name for family in families for edit in family.edits}
+    items = _items(lacking, named, refused)
+    undecided = tuple(row for row in before.rows if row.verdict == "?" and _asked(row, request))
+    return Plan(source, items, proven, before, undecided)
+
+
+def _asked(row: Row, request: Request) -> bool:
+    globs = request.architectures
+    return (not request.platforms or row.platform in request.platforms) and (
+        not globs or any(fnmatchcase(row.architecture, glob) for glob in globs)
+    )
+
+
+def _wanted(before: Coverage, request: Request) -> tuple[str, ...]:
+    """The architectures asked for that lack the capability somewhere, or have a part of it."""
+    rows = (row for row in before.rows if is_candidate(row))
+    return tuple(sorted({row.architecture for row in rows if _asked(row, request)}))
+
+
+def _worded_alike(lacking: Sequence[Lacking]) -> list[Lacking]:
+    """The same, with one docstring for each method.
+
+    Drafts that share a class may be known to different depths; what is said of the class must be
+    true of all of them.
+    """
+    docs: dict[Edit, set[tuple[str, ...]]] = {}
+    for one in lacking:
+        for edit in _edits(one):
+            if isinstance(edit, AddMethod):
+                docs.setdefault(replace(edit, doc=()), set()).add(edit.doc)
+
+    def worded(edit: Edit) -> Edit:
+        if not isinstance(edit, AddMethod) or len(docs[replace(edit, doc=())]) == 1:
+            return edit
+        return replace(edit, doc=(edit.doc[0], common_reason(edit.source)))
+
+    return [
+        replace(one, outcome=replace(one.outcome, edits=tuple(map(worded, one.outcome.edits))))
+        if isinstance(one.outcome, Derivation)
+        else one
+        for one in lacking
+    ]
+
+
+def _agreed(lacking: Sequence[Lacking]) -> list[Lacking]:
+    """The same, but nothing is done for a class that platforms would edit in different ways."""
+    seen: dict[tuple[str, str], set[Edit]] = {}
+    for one in lacking:
+        for edit in _edits(one):
+            seen.setdefault((edit.site.path, edit.site.qualname), set()).add(edit)
+    split = {key for key, edits in seen.items() if len(edits) > 1}
+
+    def judged(one: Lacking) -> Lacking:
+        for edit in _edits(one):
+            if (edit.site.path, edit.site.qualname) in split:
+                reason = f"{edit.site.qualname} would need another method on another platform"
+                return replace(one, outcome=Refusal("platforms-disagree", reason, one.place))
+        return one
+
+    return [judged(one) for one in lacking]
+
+
+def _edits(one: Lacking) -> tuple[Edit, ...]:
+    return one.outcome.edits if isinstance(one.outcome, Derivation) else ()
+
+
+def _families(
+    source: Source, lacking: Sequence[Lacking]
+) -> tuple[list[Family], dict[str, Refusal]]:
+    """The families, and those of them that cannot be edited."""
+    families: list[Family] = []
+    refused: dict[str, Refusal] = {}
+    width = line_width(source.tree)
+    for members in _grouped(lacking):
+        edits = tuple(dict.fromkeys(edit for one in members for edit in _edits(one)))
+        name = _name(members, {family.name for family in families})
+        paths = sorted({edit.site.path for edit in edits})
+        before = {path: source.tree.read(path) for path in paths}
+        try:
+            after = {
+                path: edited(
+                    path,
+                    [edit for edit in edits if edit.site.path == path],
+                    source.tree.read,
+                    width,
+                )
+                for path in paths
+            }
+        except Refused as error:
+            refused[name] = error.refusal
+            after = {}
+        families.append(
+            Family(
+                name=name,
+                architectures=tuple(sorted({one.architecture for one in members})),
+                roots=frozenset(one.cls for one in members),
+                edits=edits,
+                before=before,
+                after=after,
+            )
+        )
+    return [family for family in families if family.after], refused
+
+
+def _grouped(lacking: Iterable[Lacking]) -> list[list[Lacking]]:
+    """Those with a derivation, together where their edits share a file."""
+    groups: list[tuple[set[str], list[Lacking]]] = []
+    for one in lacking:
+        if not isinstance(one.outcome, Derivation):
+            continue
+        paths, members = set(one.outcome.files), [one]
+        apart = []
+        for other_paths, others in groups:
+            if other_paths & paths:
+                paths |= other_paths
+                members = [*others, *members]
+            else:
+                apart.append((other_paths, others))
+        groups = [*apart, (paths, members)]
+    return sorted((members for _, members in groups), key=lambda m: (_first(m), m[0].cls))
+
+
+def _first(members: Sequence[Lacking]) -> str:
+    return min(one.architecture for one in members)
+
+
+def _name(members: Sequence[Lacking], taken: set[str]) -> str:
+    """The first architecture; with the platforms where another family has it too."""
+    name = _first(members)
+    if name not in taken:
+        return name
+    platforms = dict.fromkeys(one.platform for one in members)
+    return f"{name}-{'-'.join(platforms)}"
+
+
+def _claim(family: Family) -> Claim:
+    owners = frozenset(edit.site.dotted for edit in family.edits)
+    mixins = frozenset(getattr(edit, "mixin", "") for edit in family.edits)
+    names = frozenset(family.architectures)
+    return Claim(family.name, names, family.roots, owners | mixins, family.after)
+
+
+def _items(
+    lacking: Sequence[Lacking], named: Mapping[Edit, str], refused: Mapping[str, Refusal]
+) -> tuple[Item, ...]:
+    found: dict[tuple[str, str, Derivation | Refusal], list[str]] = {}
+    names: dict[tuple[str, str, Derivation | Refusal], str] = {}
+    for one in lacking:
+        outcome = one.outcome
+        family = next((named[edit] for edit in _edits(one) if edit in named), "")
+        if family in refused:
+            outcome = refused[family]
+        key = (one.architecture, one.cls, outcome)
+        found.setdefault(key, []).append(one.platform)
+        names[key] = family if isinstance(outcome, Derivation) else ""
+    return tuple(
+        Item(key[0], tuple(platforms), key[1], key[2], names[key])
+        for key, platforms in sorted(found.items(), key=lambda pair: (pair[0][0], pair[0][1]))
+    )

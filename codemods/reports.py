@@ -1,0 +1,151 @@
+"""What ``codemod list`` and ``codemod apply`` print: functions of a plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from auditor.values import Place
+from codemods.planning import Family, Item, Plan
+from codemods.plans import REFUSALS, AddMethod, AddMixin, Derivation, Edit, PassArgument
+
+SCHEMA_VERSION = "1.0"
+
+_Json = dict[str, object]
+
+
+def as_json(plan: Plan, patches: bool = False) -> str:
+    """The plan as JSON: every item, and with ``patches`` the diffs."""
+    document: _Json = {
+        "schema_version": SCHEMA_VERSION,
+        "capability": plan.before.capability,
+        "source": {"label": plan.source.label, "version": plan.source.version},
+        "items": [_item(item) for item in plan.items],
+        "undecided": [
+            {"architecture": row.architecture, "platform": row.platform, "reason": row.reason}
+            for row in plan.undecided
+        ],
+    }
+    if patches:
+        document["patches"] = [_patch(family) for family in plan.families]
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _item(item: Item) -> _Json:
+    document: _Json = {
+        "architecture": item.architecture,
+        "platforms": list(item.platforms),
+        "class": item.cls,
+    }
+    match item.outcome:
+        case Derivation() as derived:
+            return document | {
+                "action": derived.action,
+                "form": derived.form,
+                "code": None,
+                "reason": None,
+                "files": list(derived.files),
+                "patch": item.family,
+                "term": derived.term,
+                "brief": derived.brief,
+                "place": _place(derived.place),
+                "why": derived.why,
+                "edits": [_edit(edit) for edit in derived.edits],
+            }
+        case refusal:
+            return document | {
+                "action": "refused",
+                "code": refusal.code,
+                "reason": refusal.reason,
+                "meaning": REFUSALS[refusal.code],
+                "files": [],
+                "place": _place(refusal.place),
+            }
+
+
+def _place(place: Place | None) -> _Json | None:
+    return None if place is None else {"path": place.path, "line": place.line}
+
+
+def _edit(edit: Edit) -> _Json:
+    site: _Json = {
+        "class": edit.site.qualname,
+        "path": edit.site.path,
+        "line": edit.site.line,
+    }
+    match edit:
+        case PassArgument(line=line, column=column, keyword=keyword, value=value):
+            place: _Json = {"line": line, "column": column + 1}
+            return {"kind": "argument", **site, **place, "argument": f"{keyword}={value}"}
+        case AddMixin(mixin=mixin):
+            return {"kind": "mixin", **site, "mixin": mixin}
+        case AddMethod(factor=factor):
+            return {
+                "kind": "method",
+                **site,
+                "method": edit.name,
+                "after": {"path": edit.origin.path, "line": edit.line, "method": edit.source},
+                "calls": [
+                    {"kind": s.kind, "line": s.line, "column": s.column + 1} for s in edit.spots
+                ],
+                "factored": factor.name if factor is not None else None,
+            }
+
+
+def _patch(family: Family) -> _Json:
+    return {
+        "name": family.name,
+        "architectures": list(family.architectures),
+        "files": sorted(family.after),
+        "diff": family.diff.decode("utf-8", "replace"),
+    }
+
+
+def as_text(plan: Plan) -> str:
+    """The plan for a person: one block an item."""
+    lines: list[str] = []
+    width = max((len(item.architecture) for item in plan.items), default=0)
+    for item in plan.items:
+        lines.append(f"{item.architecture:<{width}}  {_what(item)}  ({', '.join(item.platforms)})")
+        lines.extend(f"    {line}" for line in _details(item))
+    lines += ["", summary(plan)]
+    for row in plan.undecided:
+        lines.append(f"not decided: {row.architecture} on {row.platform}: {row.reason}")
+    return "\n".join(lines) + "\n"
+
+
+def _what(item: Item) -> str:
+    match item.outcome:
+        case Derivation(form=form):
+            return form
+        case refusal:
+            return f"refused: {refusal.code}"
+
+
+def _details(item: Item) -> Sequence[str]:
+    match item.outcome:
+        case Derivation() as derived:
+            return (*derived.files, derived.brief)
+        case refusal:
+            where = f"{refusal.place}: " if refusal.place is not None else ""
+            return (f"{where}{refusal.reason}",)
+
+
+def summary(plan: Plan) -> str:
+    """How many are patched and refused, in a line."""
+    names = {item.architecture for item in plan.patched}
+    refused = {item.architecture for item in plan.refused}
+    return (
+        f"{len(names)} architectures can be patched, in {len(plan.families)} patches;"
+        f" {len(refused)} refused on some platform"
+    )
+
+
+def refusals(plan: Plan) -> Sequence[str]:
+    """A line for each item that is refused."""
+    return [
+        f"refused: {item.architecture} ({', '.join(item.platforms)}): {item.outcome.code}: "
+        f"{_details(item)[0]}"
+        for item in plan.refused
+        if not isinstance(item.outcome, Derivation)
+    ]

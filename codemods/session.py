@@ -1,0 +1,85 @@
+"""What every command of ``codemod`` starts with: the source, the request, the cache."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from auditor.errors import UsageError
+from auditor.options import Options
+
+if TYPE_CHECKING:
+    from auditor.api import Request, Resources
+    from auditor.sources.cache import CacheConfig
+    from auditor.sources.tree import Source
+    from codemods.planning import Plan
+
+
+def opened(options: Options) -> Source:
+    """The tree; which one it is, and why, is said on standard error."""
+    from auditor.sources.open import open_source
+    from auditor.sources.progress import console_progress
+
+    progress = console_progress(quiet=options.quiet)
+    cache = _config(options)
+    source = open_source(options.vllm, cwd=Path.cwd(), cache=cache, progress=progress)
+    if not options.quiet:
+        click.echo(f"{source.label} from {source.origin} ({source.why})", err=True)
+    return source
+
+
+def planned(source: Source, options: Options, architectures: tuple[str, ...]) -> Plan:
+    """The plan for the architectures asked for; a glob that matches none is an error.
+
+    Raises:
+        UsageError: no architecture of the registry matches a glob.
+    """
+    from fnmatch import fnmatchcase
+
+    from auditor.reports.names import hint
+    from codemods.planning import plan
+
+    result = plan(source, request(options, architectures), resources(options))
+    known = sorted({row.architecture for row in result.before.rows})
+    for glob in architectures:
+        if not any(fnmatchcase(name, glob) for name in known):
+            what = f"no architecture of {source.label} is called {glob!r}"
+            raise UsageError(what, next_step=hint(glob, known))
+    return result
+
+
+def request(options: Options, architectures: tuple[str, ...]) -> Request:
+    """What is asked of the tree.
+
+    Raises:
+        UsageError: a module is said to be installed and missing.
+    """
+    from auditor.api import Request
+
+    if both := set(options.with_module) & set(options.without_module):
+        raise UsageError("cannot be installed and missing", where=", ".join(sorted(both)))
+    return Request(
+        platforms=tuple(dict.fromkeys(options.platform)),
+        architectures=architectures,
+        assume=dict(options.assume),
+        env=dict(options.env),
+        with_modules=options.with_module,
+        without_modules=options.without_module,
+    )
+
+
+def resources(options: Options) -> Resources:
+    """The cache to use."""
+    from auditor.api import Resources
+
+    return Resources(_config(options).folder)
+
+
+def _config(options: Options) -> CacheConfig:
+    from auditor.sources.cache import CacheConfig
+
+    if options.no_cache:
+        return CacheConfig.off()
+    return CacheConfig.at(Path(options.cache_dir)) if options.cache_dir else CacheConfig.default()
