@@ -84,6 +84,7 @@ class Job:
         self, source: Source, request: Request, files: Files, folder: Path | None = None
     ) -> None:
         self._folder = folder
+        self._beside: Beside | None = None
         self._source = source
         self._request = request
         self._capability = capability(_DEFAULT_CAPABILITY)
@@ -129,6 +130,9 @@ class Job:
             raise _no_such_architecture(
                 self._request.architectures, tuple(e.architecture for e in self._entries())
             )
+        if can_fork(processes):
+            # The engine is read beside the files of the models: neither needs the other.
+            self._beside = Beside(self._read_engine)
         if self._request.run_imports:
             names = {
                 e.module
@@ -168,17 +172,25 @@ class Job:
 
     def _engine(self, guards: tuple[GuardSite, ...]) -> Contracts:
         """Who calls the capability; the same on every platform."""
-        names = tuple(dict.fromkeys(entry.architecture for entry in self._entries()))
-        asked = (tool_digest(), self._capability, names, sorted(self.program.modules.items()))
-
-        def read(files: Recorder) -> Contracts:
-            engine = Engine(files, self.program.modules, self._capability, engine_rule())
-            return engine.contracts(names)
-
-        kept = KeptContracts(Cache(CacheConfig(self._folder)), self.files, asked)
+        blob = self._beside.result() if self._beside is not None else self._read_engine()
         flag = self._capability.flag
         flagged = flag is None or self._has_flag(flag.holder, flag.name)
-        return replace(kept.get(read), guards=guards, flagged=flagged)
+        return replace(self._kept_contracts().taken(blob), guards=guards, flagged=flagged)
+
+    def _read_engine(self) -> bytes:
+        def read(files: Recorder) -> Contracts:
+            engine = Engine(files, self.program.modules, self._capability, engine_rule())
+            return engine.contracts(self._architectures())
+
+        return self._kept_contracts().get(read)
+
+    def _kept_contracts(self) -> KeptContracts:
+        modules = sorted(self.program.modules.items())
+        asked = (tool_digest(), self._capability, self._architectures(), modules)
+        return KeptContracts(Cache(CacheConfig(self._folder)), self.files, asked)
+
+    def _architectures(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(entry.architecture for entry in self._entries()))
 
     def platforms(self) -> Iterable[Platform]:
         """The platforms asked for, with the user's options, in the order of reports."""

@@ -64,28 +64,38 @@ class KeptContracts:
         digest = hashlib.blake2b(msgspec.msgpack.encode(asked), digest_size=16)
         self._name = f"{_FOLDER}/{digest.hexdigest()}"
 
-    def get(self, make: Callable[[Recorder], Contracts]) -> Contracts:
-        """The contracts, read again only where a file that they rest on has changed."""
+    def get(self, make: Callable[[Recorder], Contracts]) -> bytes:
+        """The contracts, read again only where a file that they rest on has changed.
+
+        They are encoded, so that another process may read them; :meth:`taken` opens them.
+        """
         blob = self._cache.read(self._name)
         entry = _opened(blob) if blob is not None else None
-        if entry is not None and all(self._files.key(path) == key for path, key, _ in entry.read):
-            for path, _, probes in entry.read:
-                for probe in probes:
-                    self._files.note(path, probe)
-            return entry.contracts
+        if (
+            blob is not None
+            and entry is not None
+            and all(self._files.key(path) == key for path, key, _ in entry.read)
+        ):
+            return blob
         recorder = Recorder(self._files)
         contracts = make(recorder)
-        self._store(recorder, contracts)
-        return contracts
-
-    def _store(self, recorder: Recorder, contracts: Contracts) -> None:
         read = tuple(
             (path, self._files.key(path), tuple(sorted(asked)))
             for path, asked in sorted(recorder.asked.items())
         )
         payload = msgspec.msgpack.encode(_Entry(read, contracts))
-        self._cache.write(self._name, _digest(payload) + payload)
+        blob = _digest(payload) + payload
+        self._cache.write(self._name, blob)
         self._prune()
+        return blob
+
+    def taken(self, blob: bytes) -> Contracts:
+        """The contracts that ``blob`` holds; what was asked of files for them counts here too."""
+        entry: _Entry = msgspec.msgpack.decode(blob[_DIGEST:], type=_Entry)
+        for path, _, probes in entry.read:
+            for probe in probes:
+                self._files.note(path, probe)
+        return entry.contracts
 
     def _prune(self) -> None:
         """Keep the newest entries only."""

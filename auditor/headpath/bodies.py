@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from auditor import facts as f
 from auditor.headpath.questions import Answers, fingerprint
@@ -78,15 +79,21 @@ def _parse(block: bytes, start: int) -> Functions:
     while len(body) == 1 and isinstance(body[0], ast.If | ast.ClassDef):
         body = body[0].body
     found = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
-    return {name: node for name, node in found.items() if not _is_nested_deeply(node)}
+    # Every __init__ is read; another function is asked where it is entered.
+    if "__init__" in found and is_nested_deeply(found["__init__"]):
+        del found["__init__"]
+    return found
 
 
-def _is_nested_deeply(function: ast.FunctionDef) -> bool:
+@lru_cache(maxsize=4096)
+def is_nested_deeply(function: ast.FunctionDef) -> bool:
     """Whether a function nests deeper than a run over its syntax would want to follow."""
     layer: list[ast.AST] = [function]
     for _ in range(_MAX_NESTING):
         layer = [child for node in layer for child in ast.iter_child_nodes(node)]
-    return bool(layer)
+        if not layer:
+            return False
+    return True
 
 
 class SourceBodies:
@@ -152,7 +159,7 @@ class SourceBodies:
             return None
         facts = value.facts
         found = self._syntax.functions(value.module.path, facts.start, facts.end).get(facts.name)
-        if found is None:
+        if found is None or is_nested_deeply(found):
             return None
         stand_in = f.Class(facts.name, facts.line, facts.start, facts.end, (), (), (), (), (), True)
         return ClassValue(value.module, facts.name, stand_in, (), ()), found

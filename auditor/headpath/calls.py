@@ -26,7 +26,6 @@ from auditor.headpath.terms import (
     TopTokens,
     Unknown,
     is_model_part,
-    size,
     walk,
 )
 from auditor.values import ClassValue, Place
@@ -228,8 +227,7 @@ class Calls(Expressions):
         frame: Frame,
     ) -> Values | None:
         """Enter a function of the tree that is handed the logits processor; None for another."""
-        terms = [part for term in (*args, *named.values()) for part in walk(term)]
-        if not any(self.is_processor(self.class_of(t)) for t in terms):
+        if not any(map(self.holds_processor, (*args, *named.values()))):
             return None
         found = self._bodies.function(frame.scope, dotted)
         if found is None:
@@ -251,7 +249,7 @@ class Calls(Expressions):
         """Run a method or function, and go on with each value that it returns."""
         if frame.depth >= _MAX_DEPTH:
             return [(Unknown("calls nested too deeply", str(place), place=place), state)]
-        if any(size(term) > _MAX_SIZE for term in (*args, *named.values())):
+        if any(self._sizes.of(term) > _MAX_SIZE for term in (*args, *named.values())):
             return [(Unknown("an argument too large to write out", str(place), place=place), state)]
         if not self._is_transparent(function, owner):
             reason = f"{function.name}() has a decorator that is not known"

@@ -32,7 +32,6 @@ from auditor.headpath.terms import (
     Term,
     TopTokens,
     Unknown,
-    size,
 )
 from auditor.values import ClassValue, Place
 
@@ -239,7 +238,7 @@ class Symbolic(Calls):
     ) -> Ends:
         ends: Ends = []
         for term, at in self.expr(value, state, frame):
-            if size(term) > _MAX_SIZE:
+            if self._sizes.of(term) > _MAX_SIZE:
                 term = self._unknown("a value too large to be written out", value, frame)
             after = [at]
             for target in targets:

@@ -220,16 +220,19 @@ def is_model_part(term: Term) -> bool:
     return isinstance(term, Self)
 
 
-def size(term: Term) -> int:
-    """How many parts a term has when it is written out; parts that it shares count each time."""
-    known: dict[int, int] = {}
+class Sizes:
+    """How many parts terms have when they are written out; shared parts count each time."""
 
-    def of(one: Term) -> int:
-        if id(one) not in known:
-            known[id(one)] = 1 + sum(map(of, children(one)))
-        return known[id(one)]
+    def __init__(self) -> None:
+        # By identity, with the term kept alive: hashing a term would walk all of it.
+        self._known: dict[int, tuple[Term, int]] = {}
 
-    return of(term)
+    def of(self, term: Term) -> int:
+        """The number of parts of ``term``, itself included."""
+        known = self._known.get(id(term))
+        if known is None:
+            known = self._known[id(term)] = (term, 1 + sum(map(self.of, children(term))))
+        return known[1]
 
 
 def unknowns(term: Term) -> tuple[Unknown, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from auditor.classes import Found, Open, linearise, own_attribute
 from auditor.headpath.attributes import Attribute, Attributes, Bodies, dotted_name
+from auditor.headpath.bodies import is_nested_deeply
 from auditor.headpath.terms import (
     Changed,
     Constant,
@@ -16,9 +17,11 @@ from auditor.headpath.terms import (
     Operation,
     Part,
     Self,
+    Sizes,
     Stored,
     Term,
     TopTokens,
+    children,
 )
 from auditor.rulesdata import HeadRule
 from auditor.values import Builtin, ClassValue, Foreign, Function, Place
@@ -40,6 +43,8 @@ class Things:
         # Terms are shared, and asked again and again; by identity, with the term kept alive.
         self._classes: dict[int, tuple[Term, ClassValue | Foreign | None]] = {}
         self._kinds: dict[tuple[int, tuple[str, ...]], bool] = {}
+        self._holders: dict[int, tuple[Term, bool]] = {}
+        self._sizes = Sizes()
 
     def class_of(self, term: Term) -> ClassValue | Foreign | None:
         """The class that a term is an instance of, as far as ``__init__`` says."""
@@ -111,7 +116,9 @@ class Things:
                 own = own_attribute(member, name)
                 if own is not None:
                     function = self._bodies.functions(member).get(name)
-                    return (member, function) if function and _is_last(function, own) else None
+                    if function is None or is_nested_deeply(function):
+                        return None
+                    return (member, function) if _is_last(function, own) else None
             elif not isinstance(member, Foreign | Builtin):
                 return None
         return None
@@ -136,6 +143,16 @@ class Things:
                 return f"{value.module.name}.{value.facts.name}"
             case _:
                 return dotted
+
+    def holds_processor(self, term: Term) -> bool:
+        """Whether a term is the logits processor, or has it as a part."""
+        known = self._holders.get(id(term))
+        if known is None:
+            holds = self.is_processor(self.class_of(term)) or any(
+                map(self.holds_processor, children(term))
+            )
+            known = self._holders[id(term)] = (term, holds)
+        return known[1]
 
     def is_processor(self, cls: ClassValue | Foreign | None) -> bool:
         """Whether a class turns a head and hidden states into logits as the known one does.
