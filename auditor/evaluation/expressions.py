@@ -9,6 +9,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import lru_cache
 
 from auditor import facts as f
 from auditor.evaluation.frame import (
@@ -465,6 +466,7 @@ def _is_large(op: str, left: Value, right: Value) -> bool:
     return False
 
 
+@lru_cache(maxsize=4096)
 def _normal(text: str) -> str:
     try:
         return ast.unparse(ast.parse(text, mode="eval"))
