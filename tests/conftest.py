@@ -14,7 +14,6 @@ from auditor.sources.cache import CacheConfig
 from auditor.sources.open import open_source
 from auditor.sources.tree import Source
 
-
 # The same examples in every run, so that a failure is the change's and not the day's; with
 # DRAFTAUDIT_TEST_RANDOM set, other ones each time.
 settings.register_profile("fixed", derandomize=True, deadline=None)
