@@ -135,10 +135,23 @@ class Analyzer:
         tokens = _path(cls, symbolic, self._capability.name, first)
         agree = compare(logits, tokens) if logits is not None and tokens is not None else None
         premises = Premises(symbolic, self._bodies, cls, head_rule()).of(logits) if logits else ()
-        agree = _under(agree, premises)
+        agree = _under(self._same_defaults(cls, agree), premises)
         norms = self._convention(cls, logits) if logits else None
         checks = self._checks(symbolic, logits, tokens) if logits and tokens else ()
         return Analysis(cls, logits, tokens, _shape(logits), agree, premises, norms, checks)
+
+    def _same_defaults(self, cls: ClassValue, agree: Equivalence | None) -> Equivalence | None:
+        """An equality of methods that take another default for what a caller leaves out."""
+        names = (self._capability.agrees_with, self._capability.name)
+        found = [self.method(cls, name) for name in names if name is not None]
+        if agree is None or agree.answer != "equivalent" or len(found) < 2:
+            return agree
+        one, other = (_defaults(method[1]) if method is not None else {} for method in found)
+        for name in one.keys() & other.keys():
+            if one[name] != other[name]:
+                text = f"as long as callers pass {name}: its default is {one[name]} in one method"
+                return Equivalence("conditional", f"{text} and {other[name]} in the other")
+        return agree
 
     @staticmethod
     def _checks(symbolic: Symbolic, logits: HeadPath, tokens: HeadPath) -> tuple[OneSided, ...]:
@@ -153,6 +166,18 @@ class Analyzer:
     def _convention(self, cls: ClassValue, logits: HeadPath) -> Convention | None:
         forward = Forward(cls, self._bodies, head_rule(), logits)
         return convention(forward, logits, head_rule())
+
+
+def _defaults(function: ast.FunctionDef) -> dict[str, str]:
+    """The defaults of parameters, as source."""
+    arguments = function.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    late = positional[len(positional) - len(arguments.defaults) :]
+    found = {p.arg: ast.unparse(d) for p, d in zip(late, arguments.defaults, strict=True)}
+    for parameter, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        if default is not None:
+            found[parameter.arg] = ast.unparse(default)
+    return found
 
 
 def _keeps_signature(decorator: ast.expr) -> bool:

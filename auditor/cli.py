@@ -228,6 +228,9 @@ def _audit(options: Options, architectures: tuple[str, ...]) -> Coverage:
     except UsageError as error:
         if error.where != "--arch":
             raise
+        if not request.architectures:
+            what = f"the registry of {source.label} has no draft models"
+            raise UsageError(what, next_step="Check that --vllm names a whole release.") from error
         raise _no_architecture(request.architectures[0], source, request) from error
     for glob in request.architectures:
         if not any(fnmatchcase(row.architecture, glob) for row in coverage.rows):

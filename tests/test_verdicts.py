@@ -159,3 +159,21 @@ def test_what_could_not_be_followed_is_named_with_its_place() -> None:
     (unknown,) = {step for way in head.logits.ways for step in way.unknown}
     assert unknown.path == INIT
     assert unknown.text == "while self.more:"
+
+
+@pytest.mark.parametrize(
+    ("logits", "tokens"),
+    [
+        (FLAT, f"{TOP} * 2"),
+        (FLAT, f"{TOP}[:, :1]"),
+        (f"{FLAT}[:, :4]", TOP),
+        (f"{FLAT}[1:, :4]", TOP),
+        (FLAT, f"for _ in range(1):\n    self.swap()\n{TOP}"),
+        (FLAT, f"[self.swap() for _ in range(1)]\n{TOP}"),
+        (FLAT, f"with self.swap():\n    {TOP}"),
+        (FLAT, f"yield 1\n{TOP}"),
+        (f"if self.training or None:\n    {NORMED}\n{FLAT}", TOP),
+    ],
+)
+def test_what_is_not_sure_is_not_yes(logits: str, tokens: str) -> None:
+    assert _row(logits, tokens).verdict in ("yes?", "unsafe")

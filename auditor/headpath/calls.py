@@ -211,10 +211,9 @@ class Calls(Expressions):
     ) -> Values:
         """``getattr(owner, "attr", default)``: the default only where nothing assigns it."""
         cls = self.class_of(owner)
-        if isinstance(cls, ClassValue):
-            known = self.values_of(owner, attr) or self.method(cls, attr) is not None
-            if not known and Part(owner, attr) not in state.stores:
-                return [(default, state)]
+        lacks = isinstance(cls, ClassValue) and not self.may_have(cls, attr)
+        if lacks and Part(owner, attr) not in state.stores:
+            return [(default, state)]
         return self._part(owner, attr, place, state, frame)
 
     def _enter_function(

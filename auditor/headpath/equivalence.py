@@ -162,10 +162,11 @@ def _post_difference(
 ) -> Difference | None:
     """What happens afterwards, less what leaves the argmax alone."""
     left = [post for post in logits if post.kind in _MATTERS]
-    right = [post for post in tokens if post.kind in _MATTERS]
+    # Logits may be scaled, token ids may not: there, every step counts.
+    right = list(tokens)
     for name, side in zip(names, (left, right), strict=True):
         for post in side:
-            if post.kind in ("change", "mask"):
+            if post.kind not in ("remap", "rows"):
                 text = f"{name} changes the result afterwards: {post.text}"
                 return Difference(text, post.kind == "mask")
     for kind in ("remap", "rows"):
@@ -178,8 +179,11 @@ def _post_difference(
 
 
 def _on_condition(logits: Branch, sides: tuple[str, str]) -> Equivalence:
-    """Equal, perhaps only where a factor is positive."""
+    """Equal, perhaps only where a factor is positive or what is cut off is padding."""
     for post in logits.post:
+        if post.kind == "slice":
+            text = f"as long as {post.text} drops nothing but padding"
+            return Equivalence("conditional", text, *sides)
         if post.kind == "scale" and not _is_positive(post.by):
             return Equivalence("conditional", f"as long as {post.text} is positive", *sides)
     return Equivalence("equivalent", "the same head, hidden states and remap on every branch")

@@ -15,7 +15,6 @@ from auditor.headpath.terms import (
     Global,
     Item,
     Logits,
-    Module,
     Operation,
     Part,
     Term,
@@ -124,7 +123,7 @@ class Expressions(Things, ABC):
                 return self.may_be_none(left)
             case Operation(name="==", operands=(Constant(value=a), Constant(value=b))):
                 return a == b
-            case Logits() | TopTokens() | Module():
+            case Logits() | TopTokens():
                 return True
             case _:
                 return None
@@ -160,6 +159,8 @@ class Expressions(Things, ABC):
                 return self._operation(_UNARY[type(op)], (operand,), place, state, frame)
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 return self._operation(_COMPARE[type(op)], (left, right), place, state, frame)
+            case ast.BoolOp(values=[_, *rest]) if any(map(_binds, rest)):
+                return [(self._unknown("a part of it may not run", node, frame), state)]
             case ast.BoolOp(op=op, values=values):
                 return self._operation(type(op).__name__.lower(), values, place, state, frame)
             case ast.Tuple(elts=elts) | ast.List(elts=elts) | ast.Set(elts=elts):
@@ -285,3 +286,8 @@ def _normal_test(term: Term) -> tuple[Term, bool]:
 def _is_property(function: ast.FunctionDef) -> bool:
     return any(dotted_name(node) in ("property", "cached_property", "functools.cached_property")
                for node in function.decorator_list)  # fmt: skip
+
+
+def _binds(node: ast.expr) -> bool:
+    """Whether evaluating an expression binds a name."""
+    return any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node))

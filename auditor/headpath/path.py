@@ -200,9 +200,8 @@ def _is_padding_slice(index: Term) -> bool:
     match index:
         case Operation(name="tuple", operands=(first, Operation(name="slice", operands=last))):
             from_start = isinstance(last[0], Constant) and last[0].value in (None, 0)
-            whole = isinstance(first, Global) or (
-                isinstance(first, Operation) and first.name == "slice"
-            )
+            nothing = Constant(None)
+            whole = first in (Global("..."), Operation("slice", (nothing, nothing, nothing)))
             return from_start and whole and isinstance(last[2], Constant) and last[2].value is None
         case _:
             return False

@@ -32,6 +32,7 @@ from auditor.headpath.terms import (
     Term,
     TopTokens,
     Unknown,
+    unknowns,
 )
 from auditor.values import ClassValue, Place
 
@@ -45,6 +46,16 @@ _WHAT: dict[type[ast.stmt], str] = {
     ast.With: "a with statement", ast.Match: "a match statement", ast.Delete: "a del statement",
     ast.FunctionDef: "a nested function", ast.ClassDef: "a nested class",
 }  # fmt: skip
+
+
+def _hands_over_self(node: ast.AST) -> bool:
+    """Whether something is called in ``node`` on the model, or with it as an argument."""
+    return any(
+        isinstance(inner, ast.Name) and inner.id == "self"
+        for call in ast.walk(node)
+        if isinstance(call, ast.Call)
+        for inner in ast.walk(call)
+    )
 
 
 class Symbolic(Calls):
@@ -61,9 +72,14 @@ class Symbolic(Calls):
             where = Place(self._root.module.path, self._root.facts.line)
             return self._not_run(f"{name} is not a plain method that can be followed", where)
         owner, function = found
+        where = self._place(owner, function)
         if not self._is_transparent(function, owner):
-            where = self._place(owner, function)
             return self._not_run(f"{name} has a decorator that is not known", where)
+        elsewhere = self._attributes.elsewhere(self._root, name)
+        if elsewhere is not None or self.values_of(Self(), name):
+            return self._not_run(f"{name} is set on the instance as well", elsewhere or where)
+        if any(isinstance(node, ast.Yield | ast.YieldFrom) for node in ast.walk(function)):
+            return self._not_run(f"{name} is a generator", where)
         try:
             return self._run(owner, function, first)
         except TooManyPaths:
@@ -157,7 +173,8 @@ class Symbolic(Calls):
                 check = Check(text, self._place(frame.owner, node))
                 return [("raise", None, replace(state, raised=check))]
             case ast.With(items=items, body=body):
-                if any(item.optional_vars is not None for item in items):
+                named = any(item.optional_vars is not None for item in items)
+                if named or any(_hands_over_self(item.context_expr) for item in items):
                     return self._not_followed(node, state, frame)
                 return self._block(body, state, frame)
             case ast.Import(names=names):
@@ -198,9 +215,10 @@ class Symbolic(Calls):
                     for _, _, at in ends
                     for s in self._store(inner, why, at, frame)
                 ]
-        if any(
+        returns = any(
             isinstance(inner, ast.Return | ast.Yield | ast.YieldFrom) for inner in ast.walk(node)
-        ):
+        )
+        if returns or _hands_over_self(node):
             ends.append(("return", why, state))
         return ends
 
@@ -212,6 +230,9 @@ class Symbolic(Calls):
             if isinstance(term, Apply) and isinstance(value, ast.Call):
                 after = after_effect(after, term, place, self._rule)
             ends.append(("next", None, after))
+            if unknowns(term) and _hands_over_self(value):
+                # What was not followed may have changed any part of the model.
+                ends.append(("return", unknowns(term)[0], after))
         return ends
 
     def _augment(
@@ -244,6 +265,8 @@ class Symbolic(Calls):
             for target in targets:
                 after = [s for one in after for s in self._store(target, term, one, frame)]
             ends.extend(("next", None, s) for s in after)
+            if isinstance(term, Unknown) and _hands_over_self(value):
+                ends.append(("return", term, at))
         return ends
 
     def _store(self, target: ast.expr, term: Term, state: State, frame: Frame) -> list[State]:

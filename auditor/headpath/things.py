@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from auditor.classes import Found, Open, linearise, own_attribute
+from auditor.classes import Found, Missing, Open, linearise, lookup, own_attribute
 from auditor.headpath.attributes import Attribute, Attributes, Bodies, dotted_name
 from auditor.headpath.bodies import is_nested_deeply
 from auditor.headpath.terms import (
@@ -85,6 +85,8 @@ class Things:
                 return value is None
             case Part(owner=owner, name=name):
                 return self._none(owner, name)
+            case Operation(name="and" | "or"):
+                return None
             case Logits() | TopTokens() | Module() | Stored() | Changed() | Operation() | Self():
                 return False
             case _:
@@ -143,6 +145,15 @@ class Things:
                 return f"{value.module.name}.{value.facts.name}"
             case _:
                 return dotted
+
+    def may_have(self, cls: ClassValue, name: str) -> bool:
+        """Whether an instance may have an attribute by any way that the tree shows."""
+        return bool(
+            self._attributes.of(cls, name)
+            or self._attributes.elsewhere(cls, name)
+            or not isinstance(lookup(cls, name), Missing)
+            or not isinstance(lookup(cls, "__getattr__"), Missing)
+        )
 
     def holds_processor(self, term: Term) -> bool:
         """Whether a term is the logits processor, or has it as a part."""

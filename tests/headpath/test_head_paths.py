@@ -134,7 +134,7 @@ STATES = "hidden_states"
 )
 def test_what_would_take_for_ever_is_given_up_with_a_reason(body: str, reason: str) -> None:
     inner = indent(f"{body}return self.logits_processor(self.lm_head, {STATES})", "    ")
-    (found,) = _path(f"def compute_logits(self, {STATES}):\n{inner}").branches
+    found, *_ = _path(f"def compute_logits(self, {STATES}):\n{inner}").branches
     assert reason in found.unknown[0].reason
 
 
