@@ -38,6 +38,7 @@ from codemods.plans import (
     Refused,
     Site,
 )
+from codemods.reads import keeps_on_self, other_use
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,8 @@ class _Derive:
         links = Chain(self._symbolic, self._tree.bodies, self._agrees, name).links(path)
         first = next(b.head_term for b in path.branches if b.head_term is not None)
         place = first.place or self._place
-        if self._mixin_fits(path):
+        self._refuse_reads(path, links)
+        if not any(keeps_on_self(link.function) for link in links) and self._mixin_fits(path):
             edit = AddMixin(self._root_site(links[0]), self._mixin().dotted)
             why = f"`{brief(path)}` is what {self._mixin().qualname} computes"
             return Derivation("mixin", "mixin", (edit,), path.show(), brief(path), place, why)
@@ -116,6 +118,7 @@ class _Derive:
         self._refuse_changes(path, mixin_only=False)
         name = self._tree.capability.name
         links = Chain(self._symbolic, self._tree.bodies, self._agrees, name).links(path)
+        self._refuse_reads(path, links)
         edits = tuple(self._method(link, links, path) for link in links if not link.has_already)
         if not edits or not links[0].has_already:
             return None
@@ -158,6 +161,22 @@ class _Derive:
             if not mixin_only:
                 reason = f"{post.kind}: {post.text} comes after the head"
                 raise _refused("post-processing", reason, _end(branch, self._place))
+
+    @staticmethod
+    def _refuse_reads(path: HeadPath, links: tuple[Link, ...]) -> None:
+        """Refuse logits that are used on the way back: token ids would be used instead.
+
+        Steps after the head are uses too. Those are compared with what the mixin does, and
+        :meth:`_refuse_changes` lets no method have them.
+        """
+        if any(branch.post for branch in path.branches):
+            return
+        for link in links:
+            use = other_use(link.function, link.calls)
+            if use is not None:
+                reason = f"{link.owner.qualname}.{link.function.name} uses the logits it computes"
+                where = Place(link.owner.module.path, use.lineno)
+                raise _refused("logits-changed", f"{reason}: {ast.unparse(use)}", where)
 
     # The mixin
 

@@ -10,6 +10,9 @@ from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 from auditor.values import Place
 from codemods.plans import Factor, PassArgument, Refusal, Refused, Site, Spot
 
+#: What the parser raises; a declared encoding that there is not is a plain ``SyntaxError``.
+_UNREADABLE = (cst.ParserSyntaxError, SyntaxError, UnicodeDecodeError, LookupError)
+
 
 class Parsed:
     """A file as a syntax tree with positions."""
@@ -18,7 +21,7 @@ class Parsed:
         self.path = path
         try:
             module = cst.parse_module(source)
-        except (cst.ParserSyntaxError, UnicodeDecodeError, LookupError) as error:
+        except _UNREADABLE as error:
             raise not_editable(f"it cannot be parsed: {type(error).__name__}", path, 0) from error
         if module.bytes != source:
             raise not_editable("the parser does not give its bytes back", path, 0)

@@ -19,7 +19,7 @@ REFUSALS: dict[Code, str] = {
     "no-logits": "the class has no compute_logits that the method could agree with",
     "unknown-term": "a part of compute_logits could not be followed",
     "no-head": "compute_logits never calls the logits processor",
-    "logits-changed": "the logits are changed after the head, which moves the argmax",
+    "logits-changed": "the logits are changed or used after the head, where token ids would not do",
     "post-processing": "what follows the head has no counterpart for token ids",
     "indirect-head": "the head is reached through something other than methods of the model",
     "target-class": "the head is computed in a class that a target model uses as well",

@@ -126,7 +126,8 @@ def _has_remark(stmt: cst.CSTNode) -> bool:
 
 
 def _is_local(function: cst.FunctionDef, name: str) -> bool:
-    params = [*function.params.params, *function.params.kwonly_params]
+    given = function.params
+    params = [*given.posonly_params, *given.params, *given.kwonly_params]
     return all(param.name.value != name for param in params)
 
 

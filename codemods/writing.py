@@ -117,14 +117,9 @@ def recover(root: Path) -> tuple[str, ...]:
     Raises:
         WriteError: a file is neither the old nor the new one, or cannot be replaced.
     """
-    try:
-        data = (root / JOURNAL).read_bytes()
-    except FileNotFoundError:
+    journal = _read_journal(root)
+    if journal is None:
         return ()
-    try:
-        journal = msgspec.json.decode(data, type=_Journal)
-    except msgspec.DecodeError as error:
-        raise WriteError("is damaged", where=str(root / JOURNAL)) from error
     pending = [entry for entry in journal.entries if _is_pending(root, entry)]
     for entry in pending:
         place = root / entry.path
@@ -137,6 +132,28 @@ def recover(root: Path) -> tuple[str, ...]:
         _beside(root / entry.path).unlink(missing_ok=True)
     (root / JOURNAL).unlink()
     return tuple(entry.path for entry in pending)
+
+
+def _read_journal(root: Path) -> _Journal | None:
+    """The journal of an interrupted edit; None where there is none."""
+    where = str(root / JOURNAL)
+    next_step = "Compare the files with what they should be, then delete it."
+    try:
+        data = (root / JOURNAL).read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        reason = f"cannot be read ({error.strerror})"
+        raise WriteError(reason, where=where, next_step=next_step) from error
+    try:
+        journal = msgspec.json.decode(data, type=_Journal)
+        for entry in journal.entries:
+            # Paths that no system call takes: with NUL, or half of a surrogate pair.
+            if b"\0" in os.fsencode(_beside(root / entry.path)):
+                raise ValueError("a path holds NUL")
+    except (msgspec.DecodeError, ValueError) as error:
+        raise WriteError("is damaged", where=where, next_step=next_step) from error
+    return journal
 
 
 def _is_pending(root: Path, entry: _Entry) -> bool:

@@ -206,6 +206,14 @@ def test_recover_finishes_what_was_interrupted(
     assert "Run codemod recover" in capsys.readouterr().err
 
 
+def test_a_journal_that_cannot_be_read_ends_with_two(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / JOURNAL).mkdir()
+    assert call("recover", folder=folder) == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
 def test_help_loads_nothing_heavy() -> None:
     code = (
         "import sys\nfrom auditor.main import run\nfrom codemods.cli import codemod\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 from trees.lacking import RUNNER, STEP, added, draft, engine, planned, tree
 from trees.minivllm import GUARD, INIT, REGISTRY, registry
@@ -12,6 +14,7 @@ from auditor.sources.tree import Source
 from codemods.overlay import overlaid
 from codemods.planning import Family, Plan
 from codemods.plans import Refusal
+from codemods.reads import other_use
 
 FLAT = """
 def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor | None:
@@ -467,6 +470,54 @@ def test_what_cannot_be_right_is_refused(
     given, callers, reason = case
     answer = refusal(planned(tree(given, callers)))
     assert (answer.code, answer.reason) == (code, reason)
+
+
+LOGITS = "logits = self.logits_processor(self.lm_head, self.norm(hidden_states))"
+USES = {
+    "kept on self": ((LOGITS, "self.last = logits", "return logits"), "logits"),
+    "kept on self at once": (
+        ("logits = self.last = self.logits_processor(self.lm_head, hidden_states)",
+         "return logits"),
+        "self.logits_processor(self.lm_head, hidden_states)",
+    ),
+    "asked for their shape": ((LOGITS, "self.count(logits.shape)", "return logits"), "logits"),
+    "by another name": ((LOGITS, "x = logits", "self.last = x", "return logits"), "x"),
+    "in a lambda": ((LOGITS, "self.hook = lambda: logits", "return logits"), "logits"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("lines", "shown"), USES.values(), ids=USES)
+def test_logits_that_are_used_on_the_way_are_refused(lines: tuple[str, ...], shown: str) -> None:
+    answer = refusal(planned(tree(draft(method(*lines)))))
+    reason = f"Draft.compute_logits uses the logits it computes: {shown}"
+    assert (answer.code, answer.reason) == ("logits-changed", reason)
+
+
+def test_what_a_part_gives_back_may_not_be_used_either() -> None:
+    own = ("logits = self.model.compute_logits(hidden_states)", "self.last = logits",
+           "return logits")  # fmt: skip
+    given = draft(method(*own), before=predictor(), init=MODEL)
+    assert refusal(planned(tree(given))).code == "logits-changed"
+
+
+@pytest.mark.parametrize("kind", ["global", "nonlocal"])
+def test_a_name_that_outlives_the_method_is_a_use(kind: str) -> None:
+    source = f"def f(self):\n    {kind} logits\n    logits = self.p()\n    return logits\n"
+    function = ast.parse(source).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
+    assert isinstance(other_use(function, calls), ast.Global | ast.Nonlocal)
+
+
+def test_logits_that_are_only_tested_and_renamed_are_no_use() -> None:
+    lines = (LOGITS, "named = logits", "if named is None:", "    return None", "return named")
+    assert "get_top_tokens(" in added(planned(tree(draft(method(*lines)))))
+
+
+def test_what_is_kept_on_self_before_the_head_is_kept_by_a_method_and_not_by_the_mixin() -> None:
+    text = added(planned(tree(draft(method("self.seen = 1", HEADS)))))
+    assert "self.seen = 1" in text
+    assert "LocalArgmaxMixin" not in text
 
 
 def test_a_caller_that_drops_the_step_is_patched_in_the_same_patch() -> None:

@@ -12,7 +12,9 @@ from trees.lacking import draft, planned, tree
 from trees.minivllm import INIT
 
 from codemods.diff import file_diff
+from codemods.parsed import Parsed
 from codemods.planning import Family
+from codemods.plans import Refused
 
 FLAT = """
 def compute_logits(self, hidden_states):
@@ -156,6 +158,21 @@ def test_an_import_goes_where_isort_wants_it(before: str, after: str, tmp_path: 
     module = cst.parse_module(f"{before}\n\n\nx = 1\n")
     result = add_import(module, package, f"{package}.interfaces.LocalArgmaxMixin", 88)
     assert result.code == f"{after}\n\n\nx = 1\n"
+
+
+BROKEN = {
+    "an encoding that there is not": b"# coding: no-such-one\nx = 1\n",
+    "two encodings": b"\xef\xbb\xbf# coding: latin-1\nx = 1\n",
+    "bytes that the encoding has not": b"x = '\xff'\n",
+    "no Python": b"x = (\n",
+}
+
+
+@pytest.mark.parametrize("source", BROKEN.values(), ids=BROKEN)
+def test_a_file_that_cannot_be_parsed_is_refused(source: bytes) -> None:
+    with pytest.raises(Refused) as caught:
+        Parsed("a.py", source)
+    assert caught.value.refusal.code == "not-editable"
 
 
 def test_only_the_draft_file_changes() -> None:

@@ -210,6 +210,20 @@ def test_a_damaged_journal_is_an_error(root: Path) -> None:
         recover(root)
 
 
+@pytest.mark.parametrize("path", ["a\\u0000b", "/"])
+def test_a_journal_with_a_path_that_there_cannot_be_is_an_error(root: Path, path: str) -> None:
+    entry = f'{{"path": "{path}", "before": "", "after": ""}}'
+    (root / JOURNAL).write_text(f'{{"entries": [{entry}]}}')
+    with pytest.raises(WriteError, match=r"is damaged\. Compare the files"):
+        recover(root)
+
+
+def test_a_folder_in_the_place_of_the_journal_is_an_error(root: Path) -> None:
+    (root / JOURNAL).mkdir()
+    with pytest.raises(WriteError, match=rf"{JOURNAL}: cannot be read .*\. Compare the files"):
+        recover(root)
+
+
 def test_there_is_nothing_to_recover_after_an_edit(root: Path) -> None:
     write(root, CHANGES)
     assert recover(root) == ()
