@@ -171,6 +171,8 @@ def test_the_chain_of_dots3_note_ends_in_the_raise_and_the_missing_extensions(
 def test_nothing_is_open_on_any_platform(release: Release, version: str) -> None:
     coverage = _audited(release, version)
     assert [row for row in coverage.rows if row.verdict == "?"] == []
-    assert {item.kind for item in coverage.undecided} == {"condition"}
-    assert [item for item in coverage.undecided if item.architectures] == []
+    # What drafts for an architecture may not be known; whether the class has the method is.
+    conditions = [item for item in coverage.undecided if item.kind != "caller"]
+    assert {item.kind for item in conditions} == {"condition"}
+    assert [item for item in conditions if item.architectures] == []
     assert coverage.notes == ()
