@@ -35,7 +35,7 @@ COUNTS = {
         {"stub": 2, "no-logits": 1, "unknown-term": 1},
     ),
     "0.33.0": (
-        {"mixin": 6, "method": 15, "pair": 20},
+        {"mixin": 5, "method": 16, "pair": 20},
         {"stub": 2, "no-logits": 1, "indirect-head": 1},
     ),
 }
