@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import NoReturn
 
 import click
 
@@ -50,6 +53,31 @@ def _complain(message: str) -> None:
     click.echo(f"error: {literal(' '.join(message.split()))}", err=True)
 
 
-def audit() -> None:
+def process(command: click.Command, prog_name: str) -> NoReturn:
+    """Be the process that runs ``command`` with the arguments of the command line, and end it.
+
+    The cyclic collector stays off: a process that answers one question has no use for the memory.
+    """
+    gc.disable()
+    _leave(run(command, sys.argv[1:], prog_name))
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process; where all went well, without taking apart what it has built.
+
+    Freeing the modules and classes of a cold run takes a tenth of its time. What waits to be
+    written is written first; a stream that cannot be, and every error, ends as Python ends.
+    """
+    if code in (cli.OK, cli.FINDINGS, cli.INCOMPLETE):
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except (OSError, ValueError):
+            sys.exit(code)
+        os._exit(code)
+    sys.exit(code)
+
+
+def audit() -> NoReturn:
     """Entry point of ``audit``."""
-    sys.exit(run(command, sys.argv[1:], "audit"))
+    process(command, "audit")

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
 from functools import cache
 
 #: A comment or a whole string; the prefix of a string does not matter.
@@ -26,7 +27,13 @@ _HIDING = re.compile(
     rb"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'",
     re.DOTALL,
 )
-_DEF = re.compile(rb"\n( *)(?:async +)?def ")
+_BEFORE_DEF = re.compile(rb"( *)(?:async +)?")
+#: The head of most functions, up to the line end: no string, no comment, no colon but in brackets
+#: of one kind inside each other, and the one that ends it.
+_PLAIN_HEAD = re.compile(
+    rb"\w++\((?:[^()#'\"]|\([^()#'\"]*+\))*+\) *+"
+    rb"(?:->(?:[^\[\](){}:#'\"\n\\]|\[[^\[\](){}:#'\"\n\\]*+\])*+)?:[ \t]*+(?:#[^\n]*+)?\n"
+)
 #: What matters on the way to the colon that ends the head of a function.
 _HEAD = re.compile(rb"[()\[\]{}:]|" + _HIDING.pattern, re.DOTALL)
 _BRACKETS = ((b"(", b")"), (b"[", b"]"), (b"{", b"}"))
@@ -51,22 +58,33 @@ def outline(source: bytes) -> bytes | None:
         return None
     kept: list[bytes] = []
     done = 0
-    for found in _DEF.finditer(text):
-        if found.start() < done or _inside(found.start(), strings):
+    for line, indent, name in _definitions(text):
+        if line < done or _inside(line, strings):
             continue
-        body = _body_start(text, found.end())
+        body = _body_start(text, name)
         if body is None:
             continue
-        last = _last_line(text, body, _body_end(text, body, len(found[1]), strings), strings)
+        last = _last_line(text, body, _body_end(text, body, len(indent), strings), strings)
         if last is None:
             continue
         start, end = last
         kept.append(text[done:body])
         kept.append(b"\n" * text.count(b"\n", body, start))
-        kept.append(found[1] + b" pass")
+        kept.append(indent + b" pass")
         done = end
     kept.append(text[done:])
     return b"".join(kept)[1:]
+
+
+def _definitions(text: bytes) -> Iterator[tuple[int, bytes, int]]:
+    """Each ``def`` that begins a line: the line end before it, indentation, place of its name."""
+    at = text.find(b"def ")
+    while at >= 0:
+        line = text.rfind(b"\n", 0, at)
+        before = _BEFORE_DEF.fullmatch(text, line + 1, at)
+        if before is not None:
+            yield line, before[1], at + len(b"def ")
+        at = text.find(b"def ", at + 1)
 
 
 def _long_strings(text: bytes) -> list[tuple[int, int]] | None:
@@ -96,6 +114,9 @@ def _inside(position: int, strings: list[tuple[int, int]]) -> int | None:
 
 def _body_start(text: bytes, position: int) -> int | None:
     """Where the line after a function's head begins; None where the body is on the same line."""
+    plain = _PLAIN_HEAD.match(text, position)
+    if plain is not None:
+        return plain.end()
     depth = 0
     for token in _HEAD.finditer(text, position):
         match token[0]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from auditor.facts import (
     Assert,
@@ -222,12 +222,12 @@ class _Builder:
         self._sure, self._foreign = sure - changed, foreign - changed
         return facts
 
-    def _statement(self, node: ast.stmt) -> Iterator[Stmt]:
-        method = getattr(self, f"_{type(node).__name__.lower()}", None)
-        if method is None:
-            yield Do(self._unknown(node), node.lineno)
-        else:
-            yield from method(node)
+    def _statement(self, node: ast.stmt) -> Iterable[Stmt]:
+        method = _STATEMENTS.get(type(node))
+        return method(self, node) if method is not None else self._unknown_statement(node)
+
+    def _unknown_statement(self, node: ast.stmt) -> Iterator[Stmt]:
+        yield Do(self._unknown(node), node.lineno)
 
     def _bind(self, names: Iterable[str], foreign: bool = False) -> None:
         for name in names:
@@ -291,8 +291,6 @@ class _Builder:
             for argument, default in pairs
             if not isinstance(default, ast.Constant | ast.Attribute | ast.UnaryOp)
         )
-
-    _asyncfunctiondef = _functiondef
 
     def _classdef(self, node: ast.ClassDef) -> Iterator[Stmt]:
         inner = _Builder(self._source, self._root, self._postponed, self._prune)
@@ -376,8 +374,6 @@ class _Builder:
         # A handler unbinds its name.
         self._sure -= {handler.name for handler in node.handlers if handler.name}
 
-    _trystar = _try
-
     def _with(self, node: ast.With | ast.AsyncWith) -> Iterator[Stmt]:
         names = tuple(
             name
@@ -387,8 +383,6 @@ class _Builder:
         )
         items = tuple(self.expr(item.context_expr) for item in node.items)
         yield With(items, names, self._branch(node.body), node.lineno)
-
-    _asyncwith = _with
 
     def _for(self, node: ast.For | ast.AsyncFor) -> Iterator[Stmt]:
         text = f"for {self._text(node.target)} in {self._text(node.iter)}"
@@ -401,8 +395,6 @@ class _Builder:
             node.lineno,
         )
         self._sure -= set(_target_names(node.target))
-
-    _asyncfor = _for
 
     def _while(self, node: ast.While) -> Iterator[Stmt]:
         text = f"while {self._text(node.test)}"
@@ -452,8 +444,8 @@ class _Builder:
     def _return(self, node: ast.Return) -> Iterator[Stmt]:
         yield Return(self.expr(node.value) if node.value is not None else None, node.lineno)
 
-    def _pass(self, node: ast.Pass) -> Iterator[Stmt]:
-        return iter(())
+    def _pass(self, node: ast.Pass) -> Iterable[Stmt]:
+        return ()
 
     def _break(self, node: ast.Break) -> Iterator[Stmt]:
         yield Jump("break", node.lineno)
@@ -477,64 +469,86 @@ class _Builder:
     # --- expressions
 
     def expr(self, node: ast.expr) -> Expr:
-        match node:
-            case ast.Constant(value=None | bool() | int() | float() | str() as value):
-                if type(value) is int and not -(2**63) <= value < 2**64:
-                    return self._unknown(node)
-                return Const(value)
-            case ast.Name(id=name):
-                return Name(name)
-            case ast.Attribute(value=value, attr=attr):
-                return Attr(self.expr(value), attr)
-            case ast.Call():
-                return self._call(node)
-            case ast.BoolOp(op=op, values=values):
-                word = "and" if isinstance(op, ast.And) else "or"
-                return BoolOp(word, tuple(map(self.expr, values)))
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return Not(self.expr(operand))
-            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+        """The facts of an expression; what has none of its own is unknown."""
+        method = _EXPRESSIONS.get(type(node))
+        return method(self, node) if method is not None else self._unknown(node)
+
+    def _exprs(self, nodes: Iterable[ast.expr]) -> tuple[Expr, ...]:
+        return tuple([self.expr(node) for node in nodes])
+
+    def _expr_or_none(self, node: ast.expr | None) -> Expr | None:
+        return self.expr(node) if node is not None else None
+
+    def _constant(self, node: ast.Constant) -> Expr:
+        value = node.value
+        if isinstance(value, int) and not -(2**63) <= value < 2**64:
+            return self._unknown(node)
+        if value is None or isinstance(value, str | bool | int | float):
+            return Const(value)
+        return self._unknown(node)
+
+    def _name(self, node: ast.Name) -> Expr:
+        return Name(node.id)
+
+    def _attribute(self, node: ast.Attribute) -> Expr:
+        return Attr(self.expr(node.value), node.attr)
+
+    def _bool_op(self, node: ast.BoolOp) -> Expr:
+        return BoolOp("and" if isinstance(node.op, ast.And) else "or", self._exprs(node.values))
+
+    def _unary_op(self, node: ast.UnaryOp) -> Expr:
+        op, operand = node.op, node.operand
+        if isinstance(op, ast.Not):
+            return Not(self.expr(operand))
+        if isinstance(op, ast.USub) and isinstance(operand, ast.Constant):
+            number = operand.value
+            if isinstance(number, int | float):
                 return Const(-number)
-            case ast.Compare(left=left, ops=ops, comparators=rights):
-                spelled = tuple(_COMPARE[type(op)] for op in ops)
-                return Compare(self.expr(left), spelled, tuple(map(self.expr, rights)))
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-                return BinOp(_BINARY[type(op)], self.expr(left), self.expr(right))
-            case ast.Tuple(elts=elts) | ast.List(elts=elts) | ast.Set(elts=elts):
-                starred = any(isinstance(item, ast.Starred) for item in elts)
-                if starred and not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
-                    return self._unknown(node)
-                return Sequence(_DISPLAYS[type(node)], tuple(map(self.expr, elts)))
-            case ast.Dict(keys=keys, values=values):
-                return Mapping(
-                    tuple(self.expr(key) if key is not None else None for key in keys),
-                    tuple(map(self.expr, values)),
-                )
-            case ast.Starred(value=value):
-                return Unary("*", self.expr(value))
-            case ast.UnaryOp(op=op, operand=operand) if type(op) in _UNARY:
-                return Unary(_UNARY[type(op)], self.expr(operand))
-            case ast.Subscript(value=value, slice=index):
-                return Subscript(self.expr(value), self.expr(index))
-            case ast.Slice(lower=lower, upper=upper, step=step):
-                parts = [
-                    self.expr(part) if part is not None else None for part in (lower, upper, step)
-                ]
-                return Slice(*parts)
-            case ast.ListComp(elt=elt) | ast.SetComp(elt=elt) | ast.GeneratorExp(elt=elt):
-                return self._comprehension(node, _COMPREHENSIONS[type(node)], elt, None)
-            case ast.DictComp(key=key, value=value):
-                return self._comprehension(node, "dict", key, value)
-            case ast.IfExp(test=test, body=body, orelse=orelse):
-                return IfExp(self.expr(test), self.expr(body), self.expr(orelse))
-            case ast.JoinedStr(values=values):
-                return self._fstring(node, values)
-            case ast.Lambda(args=arguments, body=body) if _is_simple(arguments):
-                return Lambda(tuple(a.arg for a in arguments.args), self.expr(body))
-            case ast.NamedExpr(target=ast.Name(id=name), value=value):
-                return Walrus(name, self.expr(value))
-            case _:
-                return self._unknown(node)
+        return Unary(_UNARY[type(op)], self.expr(operand))
+
+    def _comparison(self, node: ast.Compare) -> Expr:
+        spelled = tuple(_COMPARE[type(op)] for op in node.ops)
+        return Compare(self.expr(node.left), spelled, self._exprs(node.comparators))
+
+    def _bin_op(self, node: ast.BinOp) -> Expr:
+        if type(node.op) not in _BINARY:
+            return self._unknown(node)
+        return BinOp(_BINARY[type(node.op)], self.expr(node.left), self.expr(node.right))
+
+    def _display(self, node: ast.Tuple | ast.List | ast.Set) -> Expr:
+        starred = any(isinstance(item, ast.Starred) for item in node.elts)
+        if starred and not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
+            return self._unknown(node)
+        return Sequence(_DISPLAYS[type(node)], self._exprs(node.elts))
+
+    def _dict(self, node: ast.Dict) -> Expr:
+        return Mapping(tuple(map(self._expr_or_none, node.keys)), self._exprs(node.values))
+
+    def _starred(self, node: ast.Starred) -> Expr:
+        return Unary("*", self.expr(node.value))
+
+    def _subscript(self, node: ast.Subscript) -> Expr:
+        return Subscript(self.expr(node.value), self.expr(node.slice))
+
+    def _slice(self, node: ast.Slice) -> Expr:
+        return Slice(*map(self._expr_or_none, (node.lower, node.upper, node.step)))
+
+    def _collected(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Expr:
+        return self._comprehension(node, _COMPREHENSIONS[type(node)], node.elt, None)
+
+    def _dict_comp(self, node: ast.DictComp) -> Expr:
+        return self._comprehension(node, "dict", node.key, node.value)
+
+    def _if_exp(self, node: ast.IfExp) -> Expr:
+        return IfExp(self.expr(node.test), self.expr(node.body), self.expr(node.orelse))
+
+    def _lambda(self, node: ast.Lambda) -> Expr:
+        if not _is_simple(node.args):
+            return self._unknown(node)
+        return Lambda(tuple(argument.arg for argument in node.args.args), self.expr(node.body))
+
+    def _named_expr(self, node: ast.NamedExpr) -> Expr:
+        return Walrus(node.target.id, self.expr(node.value))
 
     def _comprehension(
         self,
@@ -564,9 +578,9 @@ class _Builder:
             tuple(i for i, argument in enumerate(node.args) if isinstance(argument, ast.Starred)),
         )
 
-    def _fstring(self, node: ast.expr, values: list[ast.expr]) -> Expr:
+    def _fstring(self, node: ast.JoinedStr) -> Expr:
         parts: list[Expr] = []
-        for value in values:
+        for value in node.values:
             if isinstance(value, ast.FormattedValue):
                 if value.format_spec is not None or value.conversion not in (-1, 114):
                     return self._unknown(node)
@@ -587,6 +601,8 @@ class _Builder:
         """Dotted names read when ``nodes`` are evaluated, less those that surely exist."""
         found: dict[str, None] = {}
         for node in nodes:
+            if type(node) is ast.Name and self._prune and self._surely_exists(node.id, ""):
+                continue  # most annotations are one name
             for dotted in _reads(node, []):
                 head, _, rest = dotted.partition(".")
                 if not (self._prune and self._surely_exists(head, rest)):
@@ -612,6 +628,35 @@ class _Builder:
             start, stop = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", 0)
             return self._line(first)[start:stop].decode("utf-8", "replace")
         return " ".join(ast.unparse(node).split())
+
+
+_STATEMENTS: dict[type[ast.stmt], Callable[..., Iterable[Stmt]]] = {
+    ast.Import: _Builder._import, ast.ImportFrom: _Builder._importfrom,
+    ast.FunctionDef: _Builder._functiondef, ast.AsyncFunctionDef: _Builder._functiondef,
+    ast.ClassDef: _Builder._classdef, ast.Assign: _Builder._assign,
+    ast.AnnAssign: _Builder._annassign, ast.AugAssign: _Builder._augassign,
+    ast.Delete: _Builder._delete, ast.Expr: _Builder._expr, ast.If: _Builder._if,
+    ast.Try: _Builder._try, ast.TryStar: _Builder._try, ast.With: _Builder._with,
+    ast.AsyncWith: _Builder._with, ast.For: _Builder._for, ast.AsyncFor: _Builder._for,
+    ast.While: _Builder._while, ast.Match: _Builder._match, ast.Raise: _Builder._raise,
+    ast.Assert: _Builder._assert, ast.Return: _Builder._return, ast.Pass: _Builder._pass,
+    ast.Break: _Builder._break, ast.Continue: _Builder._continue, ast.Global: _Builder._global,
+    ast.Nonlocal: _Builder._nonlocal,
+}  # fmt: skip
+if sys.version_info >= (3, 12):
+    _STATEMENTS[ast.TypeAlias] = _Builder._typealias
+_EXPRESSIONS: dict[type[ast.expr], Callable[..., Expr]] = {
+    ast.Constant: _Builder._constant, ast.Name: _Builder._name,
+    ast.Attribute: _Builder._attribute, ast.Call: _Builder._call, ast.BoolOp: _Builder._bool_op,
+    ast.UnaryOp: _Builder._unary_op, ast.Compare: _Builder._comparison,
+    ast.BinOp: _Builder._bin_op, ast.Tuple: _Builder._display, ast.List: _Builder._display,
+    ast.Set: _Builder._display, ast.Dict: _Builder._dict, ast.Starred: _Builder._starred,
+    ast.Subscript: _Builder._subscript, ast.Slice: _Builder._slice,
+    ast.ListComp: _Builder._collected, ast.SetComp: _Builder._collected,
+    ast.GeneratorExp: _Builder._collected, ast.DictComp: _Builder._dict_comp,
+    ast.IfExp: _Builder._if_exp, ast.JoinedStr: _Builder._fstring, ast.Lambda: _Builder._lambda,
+    ast.NamedExpr: _Builder._named_expr,
+}  # fmt: skip
 
 
 def _is_simple(arguments: ast.arguments) -> bool:
@@ -686,24 +731,30 @@ def _reads(node: ast.AST, found: list[str]) -> list[str]:
     scope of their own, and what they read is not listed.
     """
     kind = type(node)
-    if kind is ast.Constant:
-        return found
-    if isinstance(node, ast.Name | ast.Attribute):
+    if kind is ast.Name:
+        found.append(node.id)  # type: ignore[attr-defined]
+    elif kind is ast.Attribute:
         parts: list[str] = []
-        inner: ast.expr = node
+        inner: ast.AST = node
         while isinstance(inner, ast.Attribute):
             parts.append(inner.attr)
             inner = inner.value
         if isinstance(inner, ast.Name):
-            found.append(".".join([inner.id, *reversed(parts)]) if parts else inner.id)
+            found.append(".".join([inner.id, *reversed(parts)]))
         else:
             _reads(inner, found)
+    elif isinstance(node, ast.Subscript):
+        _reads(node.value, found)
+        _reads(node.slice, found)
+    elif isinstance(node, ast.BinOp):
+        _reads(node.left, found)
+        _reads(node.right, found)
     elif isinstance(node, ast.Lambda):
         for default in [*node.args.defaults, *filter(None, node.args.kw_defaults)]:
             _reads(default, found)
     elif isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
         _reads(node.generators[0].iter, found)
-    else:
+    elif kind is not ast.Constant:
         for child in ast.iter_child_nodes(node):
             _reads(child, found)
     return found

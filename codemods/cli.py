@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from auditor import __version__
 from auditor.errors import UsageError
 from auditor.main import command as audit
-from auditor.main import run
+from auditor.main import process
 from auditor.options import Options, options_named
 
 if TYPE_CHECKING:
@@ -274,11 +274,11 @@ group.add_command(audit, "audit")
 group.add_command(codemod, "codemod")
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Entry point of ``codemod``."""
-    sys.exit(run(codemod, sys.argv[1:], "codemod"))
+    process(codemod, "codemod")
 
 
-def draftaudit() -> None:
+def draftaudit() -> NoReturn:
     """Entry point of ``draftaudit``."""
-    sys.exit(run(group, sys.argv[1:], "draftaudit"))
+    process(group, "draftaudit")

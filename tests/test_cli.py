@@ -504,19 +504,34 @@ def test_draftaudit_audit_is_audit(engine: Engine) -> None:
 HEAVY = {"rich", "libcst", "msgspec", "dulwich", "unearth", "pip", "packaging", "platformdirs"}
 
 
-@pytest.mark.parametrize("entry", ["auditor.main:audit", "codemods.cli:draftaudit"])
+@pytest.mark.parametrize("entry", ["auditor.main:command", "codemods.cli:group"])
 def test_help_imports_nothing_heavy(entry: str) -> None:
     module, _, name = entry.partition(":")
     code = (
-        f"import sys; sys.argv = ['x', '--help']; from {module} import {name} as run\n"
-        "try: run()\n"
-        "except SystemExit: print('\\n'.join(sys.modules))"
+        f"import sys; from auditor.main import run; from {module} import {name} as command\n"
+        "run(command, ['--help'], 'x')\n"
+        "print('\\n'.join(sys.modules))"
     )
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
     assert "auditor.cli" in loaded
     assert not HEAVY & {line.partition(".")[0] for line in loaded.splitlines()}
+
+
+def test_a_process_ends_as_its_command_did(tmp_path: Path) -> None:
+    """It ends without taking itself apart, and yet everything that it wrote is there."""
+    code = (
+        "import atexit, sys; from auditor import cli, main\n"
+        "atexit.register(print, 'taken apart')\n"
+        "cli._report = lambda options: print('x' * 100_000) or {code}\n"
+        "sys.argv = ['audit']; main.audit()"
+    )
+    for ends, apart in ((0, False), (1, False), (3, False), (2, True), (70, True)):
+        command = [sys.executable, "-c", code.replace("{code}", str(ends))]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == ends
+        assert done.stdout == "x" * 100_000 + "\n" + ("taken apart\n" if apart else "")
 
 
 BROKEN_PIPE = """

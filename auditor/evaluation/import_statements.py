@@ -111,6 +111,11 @@ class ImportStatements(Calls):
             return
         module = self.import_module(name, frame, place)
         if isinstance(module, ModuleValue):
+            if self._has_all(module, stmt):
+                # Most imports: nothing to search for, to serve or to doubt.
+                for attr, bound in stmt.names:
+                    self.bind(frame, bound, module.names[attr], stmt, stmt.line)
+                return
             self._import_listed(module, name, [attr for attr, _ in stmt.names], frame, place)
         for attr, bound in stmt.names:
             if attr == "*":
@@ -118,6 +123,19 @@ class ImportStatements(Calls):
             else:
                 value = self._from(module, name, attr, frame, place)
                 self.bind(frame, bound, value, stmt, stmt.line)
+
+    def _has_all(self, module: ModuleValue, stmt: f.ImportFrom) -> bool:
+        """Whether a module has each name on every branch, as one value, and no hook of its own."""
+        names, platform = module.names, self.conventions.current_platform
+        if "__getattr__" in names:
+            return False
+        for attr, _ in stmt.names:
+            value = names.get(attr, UNBOUND)
+            if value is UNBOUND or type(value) is Either:
+                return False
+            if platform.endswith(attr) and self.is_platform(module, attr):
+                return False
+        return True
 
     def _import_listed(
         self, module: ModuleValue, name: str, attrs: list[str], frame: Frame, place: Place
