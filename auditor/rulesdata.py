@@ -293,6 +293,33 @@ def head_rule() -> HeadRule:
     return load(rules_folder() / "head.toml", HeadRule)
 
 
+class FieldRule(_Strict, frozen=True):
+    """Configuration fields by a glob, and the constant of a generated test that stands for them."""
+
+    name: str
+    constant: str
+
+
+class ArgumentsRule(_Strict, frozen=True):
+    """Arguments of constructors that a part that stands alone does without."""
+
+    dropped: tuple[str, ...]
+
+
+class HarnessRule(_Strict, frozen=True):
+    """``rules/harness.toml``: with what a generated test builds the parts of a draft model."""
+
+    fields: tuple[FieldRule, ...]
+    constants: dict[str, int | float]
+    arguments: ArgumentsRule
+
+
+@cache
+def harness_rule() -> HarnessRule:
+    """With what generated tests build models."""
+    return load(rules_folder() / "harness.toml", HarnessRule)
+
+
 class DrafterRule(_Strict, frozen=True):
     """What a model runner makes to draft, and what that calls."""
 

@@ -1,0 +1,415 @@
+"""The recipe as a pytest file in vLLM's style, which depends on vLLM alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from textwrap import dedent
+
+from auditor.rulesdata import harness_rule
+from codemods.harness.recipe import (
+    Bare,
+    Head,
+    Nothing,
+    Number,
+    Processor,
+    Real,
+    Recipe,
+    Several,
+    Table,
+    Thing,
+)
+
+#: A head whose own class is not known is built as this one.
+_HEAD = "vllm.model_executor.layers.vocab_parallel_embedding.ParallelLMHead"
+
+_LICENSE = """\
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: Copyright contributors to the vLLM project
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What one test file is about.
+
+    Attributes:
+        architecture: the entry of the registry.
+        brief: how the draft reaches its head, in a few words.
+        capability, agrees_with: the method, and the one that it must agree with.
+        platforms: predicates of ``current_platform`` where the class exists; none for all.
+        recipes: the models to build.
+    """
+
+    architecture: str
+    brief: str
+    capability: str
+    agrees_with: str
+    platforms: tuple[str, ...]
+    recipes: tuple[Recipe, ...]
+
+
+def file_of(subject: Subject) -> str:
+    """The source of the test file."""
+    return _File(subject).text()
+
+
+class _File:
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._imports: dict[str, set[str]] = {}
+        self._tables = any(recipe.remap for recipe in subject.recipes)
+
+    def text(self) -> str:
+        """The whole file."""
+        makers = [
+            "\n".join(self._maker(recipe, index))
+            for index, recipe in enumerate(self._subject.recipes)
+        ]
+        body = [*self._helpers(), *makers, *self._tests()]
+        return f"{_LICENSE}{self._doc()}\n{self._head()}\n\n\n" + "\n\n\n".join(
+            part.strip("\n") for part in body
+        ) + "\n"  # fmt: skip
+
+    # --- head
+
+    def _doc(self) -> str:
+        subject = self._subject
+        pre = any(recipe.pre_head for recipe in subject.recipes)
+        skipped = (
+            " A step before the head that\nis left out raises nothing, it drafts other tokens, so"
+            " every gain is random here: with\ngains of one the argmax would not tell."
+            if pre
+            else ""
+        )
+        return (
+            f'"""``{subject.capability}`` of {subject.architecture} against the argmax of'
+            f" ``{subject.agrees_with}``.\n\n"
+            f"The draft computes ``{subject.brief}``. With ``use_local_argmax_reduction`` each rank\n"
+            f"takes the argmax of its own vocabulary shard, which must pick a token that no other\n"
+            f"beats in the whole row of logits.{skipped}\n"
+            '"""\n'
+        )
+
+    def _head(self) -> str:
+        lines = ["from unittest import mock", "", "import pytest", "import torch"]
+        lines += ["from torch import nn", ""]
+        if any(".SimpleNamespace" in name for name in self._used()):
+            lines.insert(0, "from types import SimpleNamespace")
+        self._name("vllm.platforms.current_platform")
+        own = {m: n for m, n in self._imports.items() if m.partition(".")[0] == "vllm"}
+        late = self._late(own)
+        lines += _imports({m: n for m, n in own.items() if m not in late})
+        if late:
+            lines += ["", *self._skip(), "", *_imports({m: own[m] for m in late}, late=True)]
+        rule = harness_rule().constants
+        lines += [
+            "",
+            "DEVICE_TYPE = current_platform.device_type",
+            *(f"{name} = {value!r}" for name, value in sorted(rule.items()) if self._says(name)),
+            '_EMBEDDING = "vllm.model_executor.layers.vocab_parallel_embedding"',
+            '_PROCESSOR = "vllm.model_executor.layers.logits_processor"',
+        ]
+        return "\n".join(lines)
+
+    def _late(self, own: dict[str, set[str]]) -> set[str]:
+        """Modules that are imported once it is sure that they exist on the platform."""
+        if not self._subject.platforms:
+            return set()
+        return {m for m in own if m.startswith(("vllm.models.", "vllm.model_executor.models."))}
+
+    def _skip(self) -> list[str]:
+        wanted = " or ".join(f"current_platform.{name}()" for name in self._subject.platforms)
+        names = ", ".join(name.removeprefix("is_") for name in self._subject.platforms)
+        return [
+            f"if not ({wanted}):" if " or " in wanted else f"if not {wanted}:",
+            "    pytest.skip(",
+            f'        "{self._subject.architecture} is this class on {names} only.",',
+            "        allow_module_level=True,",
+            "    )",
+        ]
+
+    def _says(self, constant: str) -> bool:
+        texts = [text for recipe in self._subject.recipes for text in _words(recipe.model)]
+        always = {"HIDDEN_SIZE"} | ({"NUM_STEPS"} if self._steps() else set())
+        return constant in always or any(constant in text for text in texts)
+
+    def _used(self) -> Iterator[str]:
+        for recipe in self._subject.recipes:
+            yield from _classes(recipe.model)
+
+    def _name(self, dotted: str) -> str:
+        """The name that a class has in the test, which imports it."""
+        if dotted.startswith("torch.nn."):
+            return "nn." + dotted.rpartition(".")[2]
+        if dotted.startswith("types."):
+            return dotted.rpartition(".")[2]
+        module, _, name = dotted.rpartition(".")
+        self._imports.setdefault(module, set()).add(name)
+        return name
+
+    # --- helpers
+
+    def _helpers(self) -> list[str]:
+        head = self._name(_HEAD)
+        parts = [_BARE, _RANDOM, _MAKE_HEAD.replace("ParallelLMHead", head)]
+        if self._tables:
+            parts.append(_TABLE)
+        return [dedent(part) for part in [*parts, _REDUCE]]
+
+    # --- the model
+
+    def _maker(self, recipe: Recipe, index: int) -> Iterator[str]:
+        name = f"_make_model_{index}" if len(self._subject.recipes) > 1 else "_make_model"
+        yield f"def {name}(vocab_size, rank=0, tp_size=1):"
+        said = f", {recipe.name}" if recipe.name else ""
+        yield f'    """Only what the two methods read{said}; the decoder layers do not matter here."""'
+        yield f"    model = _bare({self._name(recipe.model.cls)})"
+        yield from self._parts("model", recipe.model.parts, "    ")
+        yield "    return model.to(DEVICE_TYPE)"
+
+    def _parts(self, owner: str, parts: dict[str, Thing], indent: str) -> Iterator[str]:
+        for name, thing in parts.items():
+            yield from self._part(f"{owner}.{name}", thing, indent)
+
+    def _part(self, target: str, thing: Thing, indent: str) -> Iterator[str]:
+        match thing:
+            case Bare(cls=cls, parts=parts):
+                made = f"{self._name(cls)}()" if cls.startswith("types.") else f"_bare({self._name(cls)})"
+                yield f"{indent}{target} = {made}"
+                yield from self._parts(target, parts, indent)
+            case Several(cls=cls, key=key, item=Bare() as item):
+                yield f"{indent}{target} = {self._name(cls)}()"
+                yield f"{indent}for step in range(NUM_STEPS):"
+                inner = f"{indent}    "
+                yield f"{inner}layer = _bare({self._name(item.cls)})"
+                yield from self._parts("layer", item.parts, inner)
+                listed = cls.endswith("List")
+                yield f"{inner}{target}.append(layer)" if listed else f"{inner}{target}[{key}] = layer"
+            case _:
+                yield f"{indent}{target} = {self._leaf(thing, indent, target)}"
+
+    def _leaf(self, thing: Thing, indent: str, target: str) -> str:
+        step = "step" if target.startswith("layer") else "0"
+        match thing:
+            case Nothing():
+                return "None"
+            case Number(constant=constant):
+                return "2 * vocab_size" if constant == "TARGET_SIZE" else constant
+            case Table():
+                return "_make_table(vocab_size)"
+            case Processor(cls=cls, arguments=arguments):
+                return f"{self._name(cls)}({', '.join(arguments)})"
+            case Head(cls=cls, bias=bias):
+                head = self._name(cls or _HEAD)
+                more = ", bias=True" if bias else ""
+                seed = f"seed={step}" if step != "0" else "seed=0"
+                return f"_make_head({head}, vocab_size, rank, tp_size, {seed}{more})"
+            case Real(cls=cls, arguments=arguments):
+                return f"_randomized({self._name(cls)}({', '.join(arguments)}), seed={step})"
+            case _:
+                raise AssertionError(thing)
+
+    # --- tests
+
+    def _steps(self) -> bool:
+        return any(recipe.per_step for recipe in self._subject.recipes)
+
+    def _tests(self) -> Iterator[str]:
+        subject = self._subject
+        several = len(subject.recipes) > 1
+        makers = [f"_make_model_{index}" for index in range(len(subject.recipes))]
+        for text in _TESTS:
+            text = dedent(text)
+            if several:
+                listed = f'@pytest.mark.parametrize("make_model", [{", ".join(makers)}])\n'
+                text = text.replace("@@MAKERS\n", listed).replace("@@MAKE", "make_model")
+                text = text.replace("(default_vllm_config", "(default_vllm_config, make_model")
+            else:
+                text = text.replace("@@MAKERS\n", "").replace("@@MAKE", "_make_model")
+            if self._steps():
+                text = text.replace(
+                    "@@STEPS\n", '@pytest.mark.parametrize("step", range(NUM_STEPS))\n'
+                )
+                step = subject.recipes[0].step
+                text = text.replace("@@STEP_ARGUMENT", ", step").replace("@@STEP", f", {step}=step")
+            else:
+                text = text.replace("@@STEPS\n", "").replace("@@STEP_ARGUMENT", "")
+                text = text.replace("@@STEP", "")
+            yield text.replace("@@LOGITS", subject.agrees_with).replace("@@TOP", subject.capability)
+        if self._subject.recipes[0].step:
+            text = dedent(_DEFAULT_STEP).replace("@@STEP", self._subject.recipes[0].step)
+            make = "_make_model_0" if several else "_make_model"
+            text = text.replace("@@MAKE", make).replace("@@TOP", subject.capability)
+            yield text.replace("@@LOGITS", subject.agrees_with)
+
+
+def _imports(modules: dict[str, set[str]], late: bool = False) -> Iterable[str]:
+    mark = "  # noqa: E402" if late else ""
+    for module in sorted(modules):
+        names = sorted(modules[module])
+        line = f"from {module} import {', '.join(names)}{mark}"
+        if len(line) <= 88:
+            yield line
+        else:
+            yield f"from {module} import ({mark}"
+            yield from (f"    {name}," for name in names)
+            yield ")"
+
+
+def _words(thing: Thing) -> Iterator[str]:
+    """The sources of arguments, keys and numbers in a thing."""
+    match thing:
+        case Bare(parts=parts):
+            for part in parts.values():
+                yield from _words(part)
+        case Several(key=key, item=item):
+            yield key
+            yield "NUM_STEPS"
+            if item is not None:
+                yield from _words(item)
+        case Real(arguments=arguments) | Processor(arguments=arguments):
+            yield from arguments
+        case Number(constant=constant):
+            yield constant
+        case _:
+            return
+
+
+def _classes(thing: Thing) -> Iterator[str]:
+    match thing:
+        case Bare(cls=cls, parts=parts):
+            yield cls
+            for part in parts.values():
+                yield from _classes(part)
+        case Several(item=Bare() as item):
+            yield from _classes(item)
+        case _:
+            return
+
+
+_BARE = '''
+def _bare(cls):
+    """An instance of its own class, without the layers that its ``__init__`` would build."""
+    module = object.__new__(cls)
+    nn.Module.__init__(module)
+    return module
+'''
+
+_RANDOM = '''
+def _randomized(module, seed):
+    """Gains that differ: an argmax does not see a norm whose gains are all the same."""
+    generator = torch.Generator().manual_seed(100 + seed)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.normal_(1.0, 0.5, generator=generator)
+    return module
+'''
+
+_MAKE_HEAD = '''
+def _make_head(cls, vocab_size, rank, tp_size, seed, **kwargs):
+    """The shard of one rank. Rows of padding would win every row of logits if they counted."""
+    with (
+        mock.patch(f"{_EMBEDDING}.get_tensor_model_parallel_rank", return_value=rank),
+        mock.patch(
+            f"{_EMBEDDING}.get_tensor_model_parallel_world_size", return_value=tp_size
+        ),
+    ):
+        head = cls(vocab_size, HIDDEN_SIZE, **kwargs)
+    generator = torch.Generator().manual_seed(seed)
+    weight = torch.randn(vocab_size, HIDDEN_SIZE, generator=generator)
+    # The same row in the first and in the last shard: a tie across ranks.
+    weight[vocab_size - 1] = weight[0] = 4 * weight[0]
+    head.weight_loader(head.weight, weight)
+    num_pad = head.shard_indices.num_org_vocab_padding
+    if num_pad:
+        large = 100 * torch.randn(num_pad // 2, HIDDEN_SIZE, generator=generator)
+        with torch.no_grad():
+            head.weight[-num_pad:] = torch.cat([large, -large])
+    head.quant_method.process_weights_after_loading(head)
+    return head
+'''
+
+_TABLE = '''
+def _make_table(vocab_size):
+    """Offsets from draft ids to target ids, of which there are twice as many."""
+    return nn.Parameter(torch.arange(vocab_size), requires_grad=False)
+'''
+
+_REDUCE = '''
+def _top_tokens(models, hidden_states, method, **kwargs):
+    """What the ranks agree on: each gathers the pairs of all, in the order of ranks."""
+    pairs = []
+
+    def collect(pair, dim=-1):
+        pairs.append(pair)
+        return torch.cat([pair] * len(models), dim=dim)
+
+    gather = f"{_PROCESSOR}.tensor_model_parallel_all_gather"
+    with mock.patch(gather, side_effect=collect):
+        tokens = [getattr(model, method)(hidden_states, **kwargs) for model in models]
+    if len(models) == 1:
+        assert not pairs
+        return tokens[0]
+    gathered = torch.cat(pairs, dim=-1)
+    with mock.patch(gather, return_value=gathered):
+        tokens = [getattr(model, method)(hidden_states, **kwargs) for model in models]
+    assert all(torch.equal(tokens[0], other) for other in tokens)
+    return tokens[0]
+
+
+def _hidden_states(num_tokens, seed=11):
+    generator = torch.Generator().manual_seed(seed)
+    hidden_states = torch.randn(num_tokens, HIDDEN_SIZE, generator=generator)
+    return hidden_states.to(DEVICE_TYPE)
+
+
+def _assert_selects_max_logit(top, logits):
+    """The token has the largest logit of its row; where several tie, any of them may be picked."""
+    assert top.dtype == torch.int64
+    assert top.shape == (logits.shape[0],)
+    selected = logits.gather(1, top.unsqueeze(1)).squeeze(1)
+    torch.testing.assert_close(selected, logits.max(dim=-1).values, rtol=0, atol=1e-4)
+'''
+
+_TESTS = [
+    '''
+@@MAKERS
+@@STEPS
+@pytest.mark.parametrize("tp_size", [1, 2, 4])
+@pytest.mark.parametrize("num_tokens", [1, 7, 64, 1024])
+def test_selects_what_the_full_argmax_selects(default_vllm_config, num_tokens, tp_size@@STEP_ARGUMENT):
+    """The same draft token as with the reduction off, whatever the number of shards."""
+    hidden_states = _hidden_states(num_tokens)
+    whole = @@MAKE(512)
+    logits = whole.@@LOGITS(hidden_states.clone()@@STEP)
+    ranks = [@@MAKE(512, rank, tp_size) for rank in range(tp_size)]
+    top = _top_tokens(ranks, hidden_states, "@@TOP"@@STEP)
+    _assert_selects_max_logit(top, logits)
+''',
+    '''
+@@MAKERS
+@@STEPS
+@pytest.mark.parametrize("tp_size", [1, 2, 4])
+def test_padding_of_the_vocabulary_never_wins(default_vllm_config, tp_size@@STEP_ARGUMENT):
+    """500 tokens are padded to 512 rows of the head, and those rows have the largest logits."""
+    hidden_states = _hidden_states(64)
+    whole = @@MAKE(500)
+    logits = whole.@@LOGITS(hidden_states.clone()@@STEP)
+    ranks = [@@MAKE(500, rank, tp_size) for rank in range(tp_size)]
+    top = _top_tokens(ranks, hidden_states, "@@TOP"@@STEP)
+    assert int(top.max()) < logits.shape[-1]
+    _assert_selects_max_logit(top, logits)
+''',
+]
+
+_DEFAULT_STEP = '''
+def test_a_caller_may_leave_out_the_step(default_vllm_config):
+    """Without a step both methods take the same one."""
+    hidden_states = _hidden_states(64)
+    model = @@MAKE(512)
+    logits = model.@@LOGITS(hidden_states.clone())
+    top = model.@@TOP(hidden_states)
+    _assert_selects_max_logit(top, logits)
+    assert torch.equal(top, model.@@TOP(hidden_states, @@STEP=0))
+'''
