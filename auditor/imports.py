@@ -498,11 +498,12 @@ class ImportRun(ImportStatements):
         if owner == Foreign("os.environ"):
             key = self.force(index, frame)
             unset = Opaque("a variable that must be set", place)
-            return (
-                self._environment(key, unset, place, f"os.environ[{key!r}]")
-                if isinstance(key, str)
-                else unset
-            )
+            if not isinstance(key, str):
+                return unset
+            if key not in self.platform.environment:
+                error = builtin_error("KeyError", repr(key), place)
+                frame.doubt(Doubt(error, Undecided(f"the variable {key} is not set here", place)))
+            return self._environment(key, unset, place, f"os.environ[{key!r}]")
         return super().item(owner, index, frame, line)
 
     def store_item(self, owner: Value, index: Value, value: Value, frame: Frame, line: int) -> None:

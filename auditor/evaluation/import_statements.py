@@ -160,7 +160,15 @@ class ImportStatements(Calls):
     def _from(self, module: Value, name: str, attr: str, frame: Frame, place: Place) -> Value:
         """One name of a ``from`` import: an attribute, else a submodule, else ``ImportError``."""
         if not isinstance(module, ModuleValue):
-            return self.attribute(module, attr, frame, place.line)
+            mark = frame.doubts.mark()
+            value = self.attribute(module, attr, frame, place.line)
+            for doubt in frame.doubts.since(mark):
+                frame.doubts.drop([doubt])
+                error = builtin_error(
+                    "ImportError", f"cannot import name {attr!r} from {name!r}", place
+                )
+                frame.doubt(replace(doubt, error=error))
+            return value
         if module.is_package:
             submodule = self._where_missing(module, name, attr, frame, place)
             if submodule is not UNBOUND:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Callable, Iterable
 
 from auditor import facts as f
@@ -11,6 +12,7 @@ from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, Frame, is_own, 
 from auditor.evaluation.standins import inherits_builtin, is_ordinary
 from auditor.evaluation.truth import Truth
 from auditor.values import (
+    ASSUMED,
     UNBOUND,
     Builtin,
     ClassValue,
@@ -38,6 +40,12 @@ _BUILTIN_CONSTANTS: dict[str, Value] = {
     "__debug__": True,
     "NotImplemented": Opaque("NotImplemented"),
 }
+
+
+#: Libraries that are no part of Python, and whose functions have their meaning in the run.
+_FOLLOWED = frozenset(("packaging", "typing_extensions"))
+#: Modules of Python whose functions succeed on what modules give them while they load.
+_SURE = ("os.path.", "logging.", "functools.", "typing.", "collections.", "enum.")
 
 
 class Names(Truth):
@@ -106,6 +114,8 @@ class Names(Truth):
             case ClassValue() as cls:
                 return self._class_attribute(cls, name, place)
             case Foreign(name=prefix):
+                if frame.trying:
+                    self.perhaps_missing(prefix, name, frame, place)
                 return self.foreign_attribute(f"{prefix}.{name}")
             case PlatformObject():
                 return self._platform_attribute(name, place)
@@ -130,6 +140,25 @@ class Names(Truth):
                 )
             case _:
                 return Opaque(f"attribute {name}", place, own=is_own(owner))
+
+    def perhaps_missing(self, prefix: str, name: str, frame: Frame, place: Place) -> None:
+        """A handler of ``AttributeError`` runs where something outside the tree lacks a name."""
+        full = f"{prefix}.{name}"
+        root = prefix.partition(".")[0]
+        if name.startswith("__") or root in sys.stdlib_module_names or root in _FOLLOWED:
+            return
+        if type(self.foreign_attribute(full)) is Foreign and self.settled(ASSUMED + full) is None:
+            error = builtin_error("AttributeError", f"{prefix!r} has no attribute {name!r}", place)
+            why = Undecided(f"whether there is {full} is not known", place, full, ASSUMED + full)
+            frame.doubt(Doubt(error, why))
+
+    def perhaps_failing(self, name: str, frame: Frame, place: Place, text: str) -> None:
+        """A handler runs where a call of something outside the tree raises what it handles."""
+        if name.startswith(_SURE) or name.partition(".")[0] in _FOLLOWED:
+            return
+        why = Undecided(f"whether {name}() succeeds is not known", place, text, f"{ASSUMED}{place}")
+        error = Error("Exception", "…", ("?", "Exception", "BaseException"), (place,))
+        frame.doubt(Doubt(error, why))
 
     def _class_attribute(self, cls: ClassValue, name: str, place: Place) -> Value:
         match lookup(cls, name):
