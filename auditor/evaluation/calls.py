@@ -7,6 +7,8 @@ asked for. Every other call succeeds with a value that nobody looked into.
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from auditor import facts as f
 from auditor.evaluation.builtin_calls import SPECIAL
 from auditor.evaluation.frame import Frame, guard_pair, is_own, is_plain
@@ -20,6 +22,7 @@ from auditor.values import (
     Either,
     Foreign,
     Function,
+    Instance,
     Method,
     ModuleValue,
     Opaque,
@@ -72,6 +75,9 @@ class Calls(TreeCalls):
                 return self._foreign_call(name, args, keywords, frame, line, call.text)
             case ClassValue():
                 return self.make(func, args, keywords, frame, place, call.text)
+            case Instance(cls=cls) if (method := self.method(cls, "__call__")) is not None:
+                bound = structs.replace(method, bound=(func,))
+                return self.tree_call(bound, args, keywords, frame, place, call.text)
             case (
                 None
                 | bool()
