@@ -7,6 +7,7 @@ exactly where the platform's facts say so. Nothing of the tree is imported or ex
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import takewhile
 
 from packaging.utils import canonicalize_name
@@ -26,6 +27,7 @@ from auditor.values import (
     Doubt,
     Doubts,
     Either,
+    Error,
     Foreign,
     Function,
     ModuleValue,
@@ -67,6 +69,8 @@ class ImportRun(ImportStatements):
         self.run_again: set[str] = set()
         self.open_conditions: dict[tuple[Place, str], Undecided] = {}
         self.unparsed: dict[str, f.Unparsed] = {}
+        #: Modules that nothing is known of, each with what importing it may raise.
+        self.unreadable: dict[str, Doubt] = {}
         self.paths_read: set[str] = set()
         self.known: dict[str, bool] = {}
         self.containers = Containers()
@@ -164,7 +168,9 @@ class ImportRun(ImportStatements):
         while name:
             module = self.modules.get(name)
             if isinstance(module, ModuleValue) and module.doubts:
-                self._inherit(module, frame, place)
+                self._inherit(module.doubts, frame, place)
+            elif name in self.unreadable:
+                self._inherit((self.unreadable[name],), frame, place)
             name = name.rpartition(".")[0]
         return value
 
@@ -189,8 +195,8 @@ class ImportRun(ImportStatements):
             return module
 
     @staticmethod
-    def _inherit(module: ModuleValue, frame: Frame, place: Place) -> None:
-        for doubt in module.doubts:
+    def _inherit(doubts: Iterable[Doubt], frame: Frame, place: Place) -> None:
+        for doubt in doubts:
             frame.doubt(Doubt(doubt.error.seen_from(place), doubt.condition))
 
     def _find_and_load(self, name: str, frame: Frame, place: Place) -> Value:
@@ -209,7 +215,8 @@ class ImportRun(ImportStatements):
                 return self._beneath_unknown(package, name)
         value = self._load(name, frame, place)
         if isinstance(package, ModuleValue):
-            package.names[child] = value
+            before = package.names.get(child, UNBOUND)
+            package.names[child] = self._maybe(package.under, value, before)
             package.origins.setdefault(child, Origin(None, 0, ()))
         return value
 
@@ -219,6 +226,8 @@ class ImportRun(ImportStatements):
         return value
 
     def _load(self, name: str, frame: Frame, place: Place) -> Value:
+        if name in self.program.left_out:
+            return self._load_left_out(name, place)
         located = self.program.modules.get(name)
         if located is None:
             return self._load_without_source(name, frame, place)
@@ -226,7 +235,7 @@ class ImportRun(ImportStatements):
         facts = self.program.facts(path)
         self.paths_read.add(path)
         if isinstance(facts, f.Unparsed):
-            return self._load_unparsed(name, path, facts, frame, place)
+            return self._load_unparsed(name, path, facts)
         if self._nested >= _MAX_NESTED:
             return self._nested_too_deeply(name, frame, place)
         module = ModuleValue(name, path, is_package, facts, importer=place)
@@ -260,16 +269,25 @@ class ImportRun(ImportStatements):
         frame.doubt(Doubt(error, why))
         return Opaque(why.reason, place, why.text)
 
-    def _load_unparsed(
-        self, name: str, path: str, facts: f.Unparsed, frame: Frame, place: Place
-    ) -> Value:
+    def _load_unparsed(self, name: str, path: str, facts: f.Unparsed) -> Value:
         where = Place(path, facts.line)
         self.unparsed[path] = facts
-        value = Opaque(f"{path} {facts.reason}", where)
-        self.modules[name] = value
-        error = builtin_error("SyntaxError", facts.reason, where).seen_from(place)
-        frame.doubt(Doubt(error, Undecided(facts.reason, where)))
-        return value
+        error = builtin_error("SyntaxError", facts.reason, where)
+        self.unreadable[name] = Doubt(error, Undecided(facts.reason, where))
+        self.modules[name] = Opaque(f"{path} {facts.reason}", where)
+        return self.modules[name]
+
+    def _load_left_out(self, name: str, place: Place) -> Value:
+        """A module whose file the source does not hold: there or not, and who knows what in it."""
+        path, why = self.program.left_out[name]
+        reason = f"{path} was left out of the source: {why}"
+        where = place if place.path else None
+        # Which exception a file raises that Python cannot read depends on why it cannot.
+        bases = ("ImportError", "?", "Exception", "BaseException")
+        error = Error("ImportError", reason, bases, (place,))
+        self.unreadable[name] = Doubt(error, Undecided(reason, where))
+        self.modules[name] = Opaque(reason, where)
+        return self.modules[name]
 
     def _load_without_source(self, name: str, frame: Frame, place: Place) -> Value:
         if name in self.program.namespaces:
@@ -328,6 +346,11 @@ class ImportRun(ImportStatements):
 
     def find(self, name: str, place: Place) -> bool | Undecided:
         """Whether a module can be found, without importing it."""
+        if self.program.left_out:
+            for end in range(1, name.count(".") + 2):
+                known = self.program.left_out.get(".".join(name.split(".")[:end]))
+                if known is not None:
+                    return Undecided(f"{known[0]} was left out of the source: {known[1]}", place)
         if name in self.program.modules or name in self.program.namespaces:
             return True
         return self._existence(name).exists
@@ -342,6 +365,8 @@ class ImportRun(ImportStatements):
             for doubt in module.doubts:
                 why = f"importing {name} may raise {doubt.error.type}"
                 return Undecided(why, doubt.condition.where, doubt.condition.text)
+        if name in self.unreadable:
+            return self.unreadable[name].condition
         return module is not UNBOUND
 
     def loaded(self, name: str) -> Value:
@@ -473,11 +498,12 @@ class ImportRun(ImportStatements):
         if owner == Foreign("os.environ"):
             key = self.force(index, frame)
             unset = Opaque("a variable that must be set", place)
-            return (
-                self._environment(key, unset, place, f"os.environ[{key!r}]")
-                if isinstance(key, str)
-                else unset
-            )
+            if not isinstance(key, str):
+                return unset
+            if key not in self.platform.environment:
+                error = builtin_error("KeyError", repr(key), place)
+                frame.doubt(Doubt(error, Undecided(f"the variable {key} is not set here", place)))
+            return self._environment(key, unset, place, f"os.environ[{key!r}]")
         return super().item(owner, index, frame, line)
 
     def store_item(self, owner: Value, index: Value, value: Value, frame: Frame, line: int) -> None:

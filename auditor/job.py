@@ -92,7 +92,8 @@ class Job:
         self._paths = source.tree.files()
         self.conventions = conventions()
         modules = without_built(self._paths, in_force(vendored(), source.version), generated())
-        self.program = program_of(self.files, modules, self.conventions.roots)
+        roots, problems = self.conventions.roots, source.problems
+        self.program = program_of(self.files, modules, roots, problems)
         self._environment = Environment(
             self.files, self._paths, self.conventions, distributions(), vendored(), source.version
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from auditor.evaluation.import_statements import Program
 from auditor.program import Files
+from auditor.sources.tree import SourceProblem
 
 
 def locate_modules(
@@ -35,7 +36,33 @@ def locate_modules(
     return modules, frozenset(names - modules.keys())
 
 
-def program_of(files: Files, paths: Iterable[str], roots: Iterable[str]) -> Program:
-    """The program that an import run works on."""
+def left_out_modules(
+    problems: Iterable[SourceProblem], roots: Iterable[str]
+) -> dict[str, tuple[str, str]]:
+    """The modules and packages whose files or folders were left out of a source, and why."""
+    wanted = tuple(f"{root}/" for root in roots)
+    found: dict[str, tuple[str, str]] = {}
+    for path, reason in problems:
+        if path.startswith(wanted):
+            module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            found.setdefault(module, (path, reason))
+    return found
+
+
+def program_of(
+    files: Files,
+    paths: Iterable[str],
+    roots: Iterable[str],
+    problems: Iterable[SourceProblem] = (),
+) -> Program:
+    """The program that an import run works on; ``problems`` are what the source left out."""
+    left_out = left_out_modules(problems, roots)
     modules, namespaces = locate_modules(sorted(paths), roots)
-    return Program(modules, namespaces, files.facts, files.function)
+    # A package hides a module of its name, and is not hidden by one.
+    for name in [name for name, (path, _) in left_out.items() if path.endswith(".py")]:
+        hidden = modules.get(name, ("", False))[1] and not left_out[name][0].endswith(
+            "/__init__.py"
+        )
+        if hidden:
+            del left_out[name]
+    return Program(modules, namespaces, files.facts, files.function, left_out)

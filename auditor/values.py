@@ -350,6 +350,10 @@ class Deferred:
     where: Place
 
 
+#: How the keys of conditions begin that code outside the tree is as the tree takes it to be.
+ASSUMED = "outside:"
+
+
 # --- exceptions of the run -----------------------------------------------------------------------
 
 
@@ -393,6 +397,14 @@ class Doubt:
     error: Error
     condition: Undecided
     unusual: bool = False
+
+    @property
+    def assumed(self) -> bool:
+        """Whether it is raised only where code outside the tree fails.
+
+        That is taken not to happen, but where a handler says what happens then.
+        """
+        return self.condition.key.removeprefix("!").startswith(ASSUMED)
 
 
 class Watch:

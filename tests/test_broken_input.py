@@ -361,3 +361,62 @@ def test_a_tree_that_would_write_files_writes_none(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "executed" not in done.stdout
     assert snapshot(tmp_path) == before
+
+
+# ---- files that a source leaves out ------------------------------------------------------------
+
+
+DISPATCH = "from .nvidia import Draft\n"
+#: A module that is asked for twice: what handles the first failure does not handle the second.
+TWICE = {
+    "vllm/models/draft/twice.py": """
+        try:
+            from .other import y
+        except ImportError:
+            y = 1
+        from . import other
+        """
+}
+
+
+@pytest.mark.parametrize(
+    ("link", "given"),
+    [
+        (INIT, {}),
+        ("vllm/models/draft/nvidia.py", {INIT: DISPATCH}),
+        ("vllm/models/draft/other.py", {INIT: f"from . import other\n{DISPATCH}"}),
+        ("vllm/models/draft/other.py", {INIT: f"import vllm.models.draft.other\n{DISPATCH}"}),
+        ("vllm/models/draft/other", {INIT: f"from .other.deep import x\n{DISPATCH}"}),
+        ("vllm/models/draft/other", {INIT: f"from .twice import y\n{DISPATCH}", **TWICE}),
+    ],
+    ids=["the module", "the class", "from", "import", "a folder", "twice"],
+)  # fmt: skip
+def test_a_module_that_was_left_out_is_not_taken_for_a_namespace(
+    link: str, given: dict[str, str], audit: Audit
+) -> None:
+    """A link to itself is there for a person who looks, and nothing that can be read."""
+    root = write(audit.folder / "tree", files(given))
+    (root / link).unlink(missing_ok=True)
+    (root / link).symlink_to(root / link)
+    outcome = audit.spec(root, "--format", "json")
+    (item,) = outcome.items("source")
+    assert (outcome.code, item.path) == (3, link)
+    assert {row.verdict for row in outcome.document.rows} == {"?"}
+    for row in outcome.document.rows:
+        assert f"{link} was left out of the source: {item.reason}" in (row.reason or "")
+
+
+def test_a_module_that_was_left_out_does_not_matter_where_nothing_imports_it(audit: Audit) -> None:
+    root = write(audit.folder / "tree", files({INIT: DISPATCH}))
+    (root / "vllm/models/draft/other.py").symlink_to(root / "vllm/models/draft/other.py")
+    outcome = audit.spec(root, "--format", "json")
+    assert {row.verdict for row in outcome.document.rows} == {"yes?"}
+
+
+def test_whether_a_module_that_was_left_out_can_be_found_is_open(audit: Audit) -> None:
+    condition = 'find_spec("vllm.models.draft.other") is not None'
+    tree = {INIT: f"from importlib.util import find_spec\nif {condition}:\n    {DISPATCH}"}
+    root = write(audit.folder / "tree", files(tree))
+    (root / "vllm/models/draft/other.py").symlink_to(root / "vllm/models/draft/other.py")
+    outcome = audit.spec(root, "--format", "json")
+    assert {row.verdict for row in outcome.document.rows} == {"?"}

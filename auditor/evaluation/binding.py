@@ -291,7 +291,8 @@ class Binding(Expressions):
         if not open_guards:
             return value
         guard = as_one(open_guards)
-        return join(((guard, value), (opposite(guard), before)))
+        other = opposite(guard)
+        return join(((guard, value), (other, _if(other, before))))
 
     def _aug_assign(self, frame: Frame, stmt: f.AugAssign) -> None:
         """``target op= value``; on a list it changes the list, which other names may share."""
@@ -345,6 +346,15 @@ class Binding(Expressions):
             self._set_in_class(owner, attr, UNBOUND, frame, place)
         elif is_plain(owner):
             self._python(delattr, owner, attr, frame, line)  # for its exception alone
+
+
+def _if(guard: Guard, value: Value) -> Value:
+    """A value where ``guard`` is the case: without the options of the other branch."""
+    if not isinstance(value, Either):
+        return value
+    contrary = (guard.identity, not guard.negated)
+    options = [one for one in value.options if (one[0].identity, one[0].negated) != contrary]
+    return join(options) if options else value
 
 
 def _unknown_names(target: f.Expr) -> tuple[str, ...]:

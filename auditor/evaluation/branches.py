@@ -166,15 +166,28 @@ class Branches(Comprehensions):
     def pass_over_unusual(self, frame: Frame, mark: int) -> None:
         """What goes wrong only with a variable set is no doubt about a bare process.
 
-        It is noted with the condition. A handler around it would still deal with it, so this
-        is for when there is none any more.
+        Nor is what code outside the tree is taken not to do. It is noted with the condition. A
+        handler around it would still deal with it, so this is for when there is none any more.
         """
         for doubt in frame.doubts.since(mark):
-            if doubt.unusual:
+            if doubt.assumed:
+                self._pass_over_assumed(doubt, frame)
+                frame.doubts.drop([doubt])
+            elif doubt.unusual:
                 why, shown = doubt.condition, f"{doubt.error.type}: {doubt.error.message}"
                 reason = f"{why.reason}; raises {shown} when the variable is set so"
                 self.open_condition(Undecided(reason, why.where, why.text), frame)
                 frame.doubts.drop([doubt])
+
+    def _pass_over_assumed(self, doubt: Doubt, frame: Frame) -> None:
+        """Code outside the tree is taken not to fail where that would end the import.
+
+        Where a handler makes another exception of the failure, that is noted.
+        """
+        why, error = doubt.condition, doubt.error
+        if error.chain[0] != why.where:
+            reason = f"{why.reason}; without it {error.type}: {error.message} is raised"
+            self.open_condition(structs.replace(why, reason=reason), frame)
 
     def _settle(
         self, frame: Frame, why: Undecided, before: Snapshot, stops: list[Stop], *, goes_on: bool

@@ -7,6 +7,8 @@ asked for. Every other call succeeds with a value that nobody looked into.
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from auditor import facts as f
 from auditor.evaluation.builtin_calls import SPECIAL
 from auditor.evaluation.frame import Frame, guard_pair, is_own, is_plain
@@ -20,6 +22,7 @@ from auditor.values import (
     Either,
     Foreign,
     Function,
+    Instance,
     Method,
     ModuleValue,
     Opaque,
@@ -72,6 +75,9 @@ class Calls(TreeCalls):
                 return self._foreign_call(name, args, keywords, frame, line, call.text)
             case ClassValue():
                 return self.make(func, args, keywords, frame, place, call.text)
+            case Instance(cls=cls) if (method := self.method(cls, "__call__")) is not None:
+                bound = structs.replace(method, bound=(func,))
+                return self.tree_call(bound, args, keywords, frame, place, call.text)
             case (
                 None
                 | bool()
@@ -89,6 +95,8 @@ class Calls(TreeCalls):
                     builtin_error("TypeError", f"{kind!r} object is not callable", place)
                 )
             case _:
+                if frame.trying and type(func) is Opaque and not func.own:
+                    self.perhaps_failing("it", frame, place, call.text)
                 own = is_own(func) or any(map(is_own, args))
                 return Opaque(
                     "the result of a call that is not followed", place, call.text, own=own
@@ -154,7 +162,10 @@ class Calls(TreeCalls):
                 first if isinstance(first, Release) else self._package_version(first, place, text)
             )
         if name == "importlib.metadata.version" and isinstance(first, str):
-            return self.installed_release(first, place)
+            known = self.installed_release(first, place)
+            if frame.trying and type(known) is Opaque:
+                self.perhaps_failing(name, frame, place, text)
+            return known
         if name == "importlib.util.find_spec" and isinstance(first, str):
             return self._find_spec(first, frame, place, text)
         if name in ("os.getenv", "os.environ.get") and isinstance(first, str):
@@ -164,6 +175,8 @@ class Calls(TreeCalls):
             return self._environment(first, default, place, text)
         if name == "sys.modules.get" and isinstance(first, str):
             return self._loaded_or(first, args[1] if len(args) > 1 else None, place)
+        if frame.trying:
+            self.perhaps_failing(name, frame, place, text)
         return Opaque(f"the result of {name}()", place, text, own=any(map(is_own, args)))
 
     def _loaded_or(self, name: str, default: Value, place: Place) -> Value:

@@ -157,7 +157,8 @@ class Exceptions(Branches):
             self.pass_over_unusual(frame, mark)
         if not caught:
             return end()
-        doubt = caught[0][1][0]
+        # What surely may happen comes before what code outside the tree is taken not to do.
+        doubt = min((doubts[0] for _, doubts in caught), key=lambda one: one.assumed)
         goes_well, fails = self._doubt_guards(doubt, frame, line)
         branches: list[tuple[Guard, Callable[[], None]]] = [(goes_well, end)]
         for handler, doubts in caught:
@@ -182,6 +183,7 @@ class Exceptions(Branches):
                 caught.setdefault(index, []).append(doubt)
         for doubts in caught.values():
             frame.doubts.drop(doubts)
+            doubts.sort(key=lambda one: one.assumed)
         return [(handlers[index], doubts) for index, doubts in sorted(caught.items())]
 
     @staticmethod

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from auditor import facts as f
 from auditor.evaluation.calls import Calls
-from auditor.evaluation.frame import CONSTANT_TYPES, Frame, join, opposite
+from auditor.evaluation.frame import CONSTANT_TYPES, Frame, doubtful, join, opposite
 from auditor.values import (
     UNBOUND,
     Deferred,
+    Doubt,
     Either,
     Error,
     Foreign,
@@ -48,12 +49,19 @@ class Program:
         namespaces: folders without ``__init__.py`` (PEP 420), as dotted names.
         facts: the facts of a path.
         function: the facts of a function at lines of a path.
+        left_out: modules, or whole packages, whose files the source names but does not hold: for
+            each the path, and why. What is there is not known.
     """
 
     modules: Mapping[str, tuple[str, bool]]
     namespaces: frozenset[str]
     facts: Callable[[str], f.ModuleFacts | f.Unparsed]
     function: Callable[[str, f.Func], f.FunctionFacts | f.Unparsed]
+    left_out: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+#: What stands in ``sys.modules`` and may not: a module that may have failed, an unreadable one.
+_DOUBTED = (ModuleValue, Opaque)
 
 
 class ImportStatements(Calls):
@@ -152,8 +160,7 @@ class ImportStatements(Calls):
                 self._present(module, "__path__", frame, place)
             elif len(attrs) > 1:
                 for attr in attrs:
-                    if self._present(module, attr, frame, place) is UNBOUND:
-                        self._submodule(f"{name}.{attr}", frame, place)
+                    self._where_missing(module, name, attr, frame, place)
         finally:
             frame.trace = trace
 
@@ -171,12 +178,43 @@ class ImportStatements(Calls):
     def _from(self, module: Value, name: str, attr: str, frame: Frame, place: Place) -> Value:
         """One name of a ``from`` import: an attribute, else a submodule, else ``ImportError``."""
         if not isinstance(module, ModuleValue):
-            return self.attribute(module, attr, frame, place.line)
-        if module.is_package and self._present(module, attr, frame, place) is UNBOUND:
-            submodule = self._submodule(f"{name}.{attr}", frame, place)
+            mark = frame.doubts.mark()
+            value = self.attribute(module, attr, frame, place.line)
+            for doubt in frame.doubts.since(mark):
+                frame.doubts.drop([doubt])
+                error = builtin_error(
+                    "ImportError", f"cannot import name {attr!r} from {name!r}", place
+                )
+                frame.doubt(replace(doubt, error=error))
+            return value
+        if module.is_package:
+            submodule = self._where_missing(module, name, attr, frame, place)
             if submodule is not UNBOUND:
                 return submodule
         return self._present_or_loaded(module, name, attr, frame, place)
+
+    def _where_missing(
+        self, package: ModuleValue, name: str, attr: str, frame: Frame, place: Place
+    ) -> Value:
+        """The submodule that ``from`` imports where a package lacks the name, else UNBOUND.
+
+        One that only some branches lack is imported on those.
+        """
+        full, held = f"{name}.{attr}", package.names.get(attr, UNBOUND)
+        lacking = self._lacking(held) if isinstance(held, Either) else None
+        if lacking is None or "__getattr__" in package.names or self.find(full, place) is False:
+            missing = self._present(package, attr, frame, place) is UNBOUND
+            return self._submodule(full, frame, place) if missing else UNBOUND
+        try:
+            with self.branch(lacking):
+                self._submodule(full, frame, place)
+        except PythonError as raised:
+            frame.doubt(Doubt(raised.error, doubtful(lacking, "a branch does not bind it")))
+        return UNBOUND
+
+    def _lacking(self, value: Either) -> Guard | None:
+        """A branch on which a name is not bound, of those that the branch followed leaves."""
+        return next((guard for guard, option in self.alive(value) if option is UNBOUND), None)
 
     def _present(self, module: ModuleValue, attr: str, frame: Frame, place: Place) -> Value:
         """``module.attr`` as ``from`` looks it up, or UNBOUND where there is none."""
@@ -200,6 +238,9 @@ class ImportStatements(Calls):
             value = self.modules.get(f"{name}.{attr}", UNBOUND)
         if value is UNBOUND:
             raise PythonError(self._cannot_import(module, attr, place))
+        if type(value) in _DOUBTED and value is self.modules.get(f"{name}.{attr}", UNBOUND):
+            # Where loading it has failed before, the package lacks it, and it is loaded again.
+            return self.import_module(f"{name}.{attr}", frame, place)
         return value
 
     def _doubt_as_import(
@@ -283,18 +324,22 @@ class ImportStatements(Calls):
         guard = Guard(place, f"the __all__ of {module.name}", None)
         for name, value in list(module.names.items()):
             if not name.startswith("_"):
+                before = frame.names.get(name, UNBOUND)
                 if exported is not UNBOUND:
                     # A list that is not known may leave it out.
-                    before = frame.names.get(name, UNBOUND)
                     value = join(((guard, value), (opposite(guard), before)))
+                elif isinstance(value, Either):
+                    # A branch that does not bind it leaves what the name stood for before.
+                    options = [(g, before if v is UNBOUND else v) for g, v in self.alive(value)]
+                    value = join(options)
                 self.bind(frame, name, value, stmt, stmt.line)
         if module.wild is not None:
             frame.module.wild = module.wild
 
     def _star_name(self, module: ModuleValue, name: str, frame: Frame, place: Place) -> Value:
         """A name of ``__all__``; a package's submodules are imported for it."""
-        if module.is_package and self._present(module, name, frame, place) is UNBOUND:
-            self._submodule(f"{module.name}.{name}", frame, place)
+        if module.is_package:
+            self._where_missing(module, module.name, name, frame, place)
         return self.module_attribute(module, name, place, frame)
 
     def _defer_from(self, name: str, stmt: f.ImportFrom, frame: Frame, place: Place) -> None:

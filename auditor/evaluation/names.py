@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Callable, Iterable
 
+from msgspec import structs
+
 from auditor import facts as f
-from auditor.classes import Found, Missing, lookup
+from auditor.classes import Found, Missing, lookup, own_value
 from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, Frame, is_own, join
 from auditor.evaluation.standins import inherits_builtin, is_ordinary
+from auditor.evaluation.touches import stores_on_self
 from auditor.evaluation.truth import Truth
 from auditor.values import (
+    ASSUMED,
     UNBOUND,
     Builtin,
     ClassValue,
@@ -21,6 +26,7 @@ from auditor.values import (
     Foreign,
     Function,
     Guard,
+    Instance,
     Method,
     ModuleValue,
     Opaque,
@@ -38,6 +44,18 @@ _BUILTIN_CONSTANTS: dict[str, Value] = {
     "__debug__": True,
     "NotImplemented": Opaque("NotImplemented"),
 }
+
+
+#: Libraries that are no part of Python, and whose functions have their meaning in the run.
+_FOLLOWED = frozenset(("packaging", "typing_extensions"))
+#: Modules of Python whose functions succeed on what modules give them while they load.
+_SURE = ("os.path.", "logging.", "functools.", "typing.", "collections.", "enum.")
+
+
+#: Methods by which making an instance, or asking it for an attribute, may give something else.
+_MAKING = ("__new__", "__getattribute__")
+#: Decorators under which a name of a class is no method.
+_DESCRIPTORS = (f.Name("property"), f.Name("cached_property"))
 
 
 class Names(Truth):
@@ -106,9 +124,13 @@ class Names(Truth):
             case ClassValue() as cls:
                 return self._class_attribute(cls, name, place)
             case Foreign(name=prefix):
+                if frame.trying:
+                    self.perhaps_missing(prefix, name, frame, place)
                 return self.foreign_attribute(f"{prefix}.{name}")
             case PlatformObject():
                 return self._platform_attribute(name, place)
+            case Instance() as instance:
+                return self._instance_attribute(instance, name, place)
             case Either() as either:
                 return self._each(
                     self.alive(either), frame, lambda v: self.attribute(v, name, frame, line)
@@ -131,6 +153,25 @@ class Names(Truth):
             case _:
                 return Opaque(f"attribute {name}", place, own=is_own(owner))
 
+    def perhaps_missing(self, prefix: str, name: str, frame: Frame, place: Place) -> None:
+        """A handler of ``AttributeError`` runs where something outside the tree lacks a name."""
+        full = f"{prefix}.{name}"
+        root = prefix.partition(".")[0]
+        if name.startswith("__") or root in sys.stdlib_module_names or root in _FOLLOWED:
+            return
+        if type(self.foreign_attribute(full)) is Foreign and self.settled(ASSUMED + full) is None:
+            error = builtin_error("AttributeError", f"{prefix!r} has no attribute {name!r}", place)
+            why = Undecided(f"whether there is {full} is not known", place, full, ASSUMED + full)
+            frame.doubt(Doubt(error, why))
+
+    def perhaps_failing(self, name: str, frame: Frame, place: Place, text: str) -> None:
+        """A handler runs where a call of something outside the tree raises what it handles."""
+        if name.startswith(_SURE) or name.partition(".")[0] in _FOLLOWED:
+            return
+        why = Undecided(f"whether {name}() succeeds is not known", place, text, f"{ASSUMED}{place}")
+        error = Error("Exception", "…", ("?", "Exception", "BaseException"), (place,))
+        frame.doubt(Doubt(error, why))
+
     def _class_attribute(self, cls: ClassValue, name: str, place: Place) -> Value:
         match lookup(cls, name):
             case Found(owner=owner):
@@ -147,6 +188,35 @@ class Names(Truth):
                 raise PythonError(no_attribute(cls, name, place))
             case _:
                 return Opaque(f"attribute {name} of {cls.qualname}", place, own=True)
+
+    def _instance_attribute(self, owner: Instance, name: str, place: Place) -> Value:
+        """A method, bound to the instance, or a container that all instances of a class share.
+
+        Other attributes of instances are not known.
+        """
+        unknown = Opaque(f"attribute {name}", place, own=True)
+        found = lookup(owner.cls, name)
+        if not isinstance(found, Found) or any(
+            isinstance(lookup(owner.cls, special), Found) for special in _MAKING
+        ):
+            return unknown
+        bound = class_method(owner.cls, found.owner, name)
+        if bound is not None:
+            return bound
+        method = self.method(owner.cls, name)
+        if method is None:
+            value = own_value(found.owner, name)
+            shared = isinstance(value, list | dict | set) and not self._makes_own(owner.cls, name)
+            return value if shared else unknown
+        if any(isinstance(node, f.Attr) or node in _DESCRIPTORS for node in method.decorators):
+            return unknown
+        return structs.replace(method, bound=(owner,))
+
+    def _makes_own(self, cls: ClassValue, name: str) -> bool:
+        """Whether ``__init__`` gives each instance an attribute of its own, by its text."""
+        maker = self.method(cls, "__init__")
+        facts = self.function_facts(maker) if maker is not None else None
+        return facts is not None and stores_on_self(facts, name)
 
     def _platform_attribute(self, name: str, place: Place) -> Value:
         value = self.platform.attribute(name)

@@ -327,7 +327,7 @@ class _Reader:
                 maker = self._run.maker(function)
                 if maker is not None:
                     self._calls_on(maker, (_SOME, *values), node)
-                return _SOME
+                return _GIVEN  # what its methods do is not known here
             case Opaque() if function is not _GIVEN:
                 return _SOME
             case PlatformMethod():

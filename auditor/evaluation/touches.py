@@ -9,7 +9,7 @@ import msgspec
 from auditor import facts as f
 from auditor.evaluation.containers import MUTATING_METHODS
 from auditor.evaluation.machine import Machine
-from auditor.values import UNBOUND, ClassValue, Function, ModuleValue, Value
+from auditor.values import UNBOUND, ClassValue, Function, Instance, ModuleValue, Value
 
 #: An object, and its name in a module's namespace where that is what changes ("" for anything).
 Touched = tuple[Value, str]
@@ -25,7 +25,7 @@ class Text(msgspec.Struct, frozen=True, gc=False):
         shared: names that it declares global.
         heads: names into which it stores an attribute or an item, or whose contents it changes.
         any_name: it can bind any global.
-        calls: names that it calls, with the names passed.
+        calls: names that it calls, and methods of names, with the names passed.
         inner: functions that it defines.
         makes_dicts: it makes dicts, which may become namespaces.
     """
@@ -66,16 +66,21 @@ def _touched(
         if _can_change(value):
             yield value, ""
     for name, passed in text.calls:
-        called = module.names.get(name, UNBOUND)
+        values = tuple(given.get(one, module.names.get(one, UNBOUND)) for one in passed)
+        head, _, attr = name.partition(".")
+        called = given.get(head, UNBOUND) if attr else UNBOUND
+        called = module.names.get(head, UNBOUND) if called is UNBOUND else called
+        if attr and isinstance(called, Instance):
+            values = (called, *values)
+            called = run.method(called.cls, attr)
         if isinstance(called, Function):
-            values = (given.get(one, module.names.get(one, UNBOUND)) for one in passed)
-            yield from _touched(run, called, tuple(values), seen)
+            yield from _touched(run, called, values, seen)
     for func in text.inner:
         yield from _touched(run, Function(module, func, ()), (), seen)
 
 
 def _can_change(value: Value) -> bool:
-    return isinstance(value, ClassValue | ModuleValue | list | dict | set)
+    return isinstance(value, ClassValue | ModuleValue | Instance | list | dict | set)
 
 
 def text_of(facts: f.FunctionFacts) -> Text:
@@ -99,8 +104,10 @@ def text_of(facts: f.FunctionFacts) -> Text:
                 heads.extend(passed[:1] if name in _INTO else ())
                 calls.append((name, passed))
                 makes_dicts = makes_dicts or name == "dict"
-            case f.Call(func=f.Attr(value=owner, attr=attr)) if attr in MUTATING_METHODS:
-                heads.append(_head(owner))
+            case f.Call(func=f.Attr(value=owner, attr=attr), args=nodes):
+                heads.extend((_head(owner),) if attr in MUTATING_METHODS else ())
+                if isinstance(owner, f.Name):
+                    calls.append((f"{owner.id}.{attr}", tuple(map(_head, nodes))))
             case f.Mapping() | f.Comprehension(kind="dict"):
                 makes_dicts = True
             case f.Func():
@@ -108,6 +115,14 @@ def text_of(facts: f.FunctionFacts) -> Text:
             case _:
                 pass
     return Text(tuple(shared), tuple(heads), any_name, tuple(calls), tuple(inner), makes_dicts)
+
+
+def stores_on_self(facts: f.FunctionFacts | f.Unparsed, name: str) -> bool:
+    """Whether a method may set an attribute of the object that it is called on."""
+    if isinstance(facts, f.Unparsed) or not facts.params:
+        return True
+    stored = f.Attr(f.Name(facts.params[0]), name)
+    return any(stored in getattr(node, "targets", ()) for node in _nodes(facts.body))
 
 
 def _head(node: f.Expr) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from msgspec import structs
 
 from auditor import facts as f
-from auditor.classes import Found, lookup
+from auditor.classes import Found, body_namespace, linearise, lookup
 from auditor.evaluation.frame import Frame, Returning, UnfollowedError, doubtful, join, opposite
 from auditor.evaluation.machine import MAX_OWN_FORKS, MAX_OWN_FORKS_ASKED
 from auditor.evaluation.signatures import bound_arguments
@@ -123,9 +123,11 @@ class TreeCalls(Summaries):
     def _looks_into_unknown(self, function: Function, given: tuple[Value, ...]) -> bool:
         """Whether a call within a call is about an object that is not followed any more.
 
-        Each of its conditions would stay open. One that raises in any case is run.
+        That is an instance too, of which no attribute is known. Each of its conditions would stay
+        open. One that raises in any case is run.
         """
-        if not any(isinstance(value, Opaque) and value.own for value in given):
+        unknown = any(isinstance(value, Opaque) and value.own for value in given)
+        if not unknown and not (given and all(map(_is_of_instance, given))):
             return False
         facts = self.function_facts(function)
         return isinstance(facts, f.FunctionFacts) and not any(
@@ -240,10 +242,20 @@ class TreeCalls(Summaries):
         for owner, name in touches(self, function, args):
             if isinstance(owner, ModuleValue) and name:
                 self.store_anything(owner, name, why)
+            elif isinstance(owner, Instance):
+                self._lose_shared(owner.cls, why)
             elif isinstance(owner, ModuleValue | ClassValue):
                 owner.wild = owner.wild or why
             else:
                 self.containers.lose(owner, why)
+
+    def _lose_shared(self, cls: ClassValue, why: Opaque) -> None:
+        """The containers that instances of a class share may have been changed."""
+        for member in linearise(cls):
+            if isinstance(member, ClassValue):
+                for value in body_namespace(member).values():
+                    if isinstance(value, list | dict | set):
+                        self.containers.lose(value, why)
 
     def store_anything(self, module: ModuleValue, name: str, why: Opaque) -> None:
         """A name of a module may have been bound to anything."""
@@ -361,3 +373,10 @@ class TreeCalls(Summaries):
             if frame.is_call:
                 raise
             return Opaque("a lambda is not followed", own=True)
+
+
+def _is_of_instance(value: Value) -> bool:
+    """Whether a value is an instance of a class of the tree, or a method bound to one."""
+    if isinstance(value, Function):
+        return any(isinstance(owner, Instance) for owner in value.bound)
+    return isinstance(value, Instance)

@@ -88,6 +88,9 @@ class Comparison:
             covered = any(
                 error[0] in doubt.error.bases[:1] or "?" in doubt.error.bases for doubt in doubts
             )
+            # What ``finally`` does after a doubt is not followed: the answer is open anyway.
+            finally_ = any("finally:" in text for text in self.tree.files.values())
+            covered = covered or (finally_ and len(doubts) > 0)
             # How deep Python recurses before it gives up is not followed.
             covered = covered or theirs[1] == "RecursionError"
             self.parted = covered or self._only_with_variable(error[0])

@@ -88,10 +88,6 @@ def test_no_decided_answer_differs_from_cpython(cpython: CPython) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    strict=True,
-    reason="a class that one branch of an open condition binds is missed after a call",
-)
 def test_every_real_outcome_of_an_open_condition_is_covered(cpython: CPython) -> None:
     tally = check(cpython, EXAMPLES // 5, open_conditions=True)
     assert tally["decided"] > 5 * tally["open"]
