@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from auditor.headpath.attributes import Bodies
+from auditor.headpath.bodies import Bodies
 from auditor.headpath.construction import Built, Construction
 from auditor.headpath.path import HeadPath
 from auditor.headpath.terms import Logits, Part, Term, show

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from auditor.headpath.arguments import parameters
-from auditor.headpath.attributes import Attribute, Bodies
+from auditor.headpath.attributes import Attribute
+from auditor.headpath.bodies import Bodies
 from auditor.headpath.terms import Item, Part, Self, Term
 from auditor.headpath.things import Things
 from auditor.values import ClassValue, Foreign, Place
