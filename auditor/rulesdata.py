@@ -239,6 +239,7 @@ class HeadRule(_Strict, frozen=True):
     pure_modules: tuple[str, ...]
     silent_contexts: tuple[str, ...]
     chance: tuple[str, ...]
+    compilers: tuple[str, ...]
     plain_bases: tuple[str, ...]
     module_attributes: tuple[str, ...]
     processor_inputs: tuple[str, ...]

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import replace
 
-from auditor.classes import Missing, Open
+from auditor.classes import Found, Lookup, Missing, Open
 from auditor.headpath.arguments import bind, head_arguments, pairs
 from auditor.headpath.attributes import dotted_name
 from auditor.headpath.effects import changed_to, in_place
@@ -181,6 +181,8 @@ class Calls(Opaque):
             return self._apply(function, args, named, place, state, frame)
         if self.is_pure_method(name, named):
             return self._by_chance(name, result, args, place, state)
+        if self.is_a(cls, self._rule.leaves):
+            touched = touched[1:]  # a layer computes, and stays what it is
         return self._by_chance(
             name, result, args, place, self.after_call(name, touched, place, state)
         )
@@ -240,8 +242,7 @@ class Calls(Opaque):
         if name in ("forward", "__call__"):
             return [(self._logits(owner, args, named, place, state), state)]
         term = Apply(Part(owner, name, place=place), args, pairs(named), place=place)
-        touched = (owner, *args, *named.values())
-        return [(term, self.after_call(name, touched, place, state))]
+        return [(term, self.after_call(name, (*args, *named.values()), place, state))]
 
     def _head_arguments(
         self, args: tuple[Term, ...], named: dict[str, Term], state: State
@@ -299,13 +300,23 @@ class Calls(Opaque):
         if isinstance(module, Global):
             return self._global_call(module.name, args, named, place, state, frame)
         result = Apply(module, args, pairs(named), place=place)
+        if isinstance(module, Unknown):
+            for one in (module, *arguments):
+                state = self.disturbed(one, module, state)
+            return [(result, state)]
         return [(result, self.after_call(show(module), (module, *arguments), place, state))]
 
     def _called(self, cls: ClassValue) -> tuple[ClassValue, ast.FunctionDef] | None:
         """What calling an instance runs: ``__call__`` of its own, else ``forward``."""
-        if not isinstance(self.found(cls, "__call__"), Missing):
-            return self.method(cls, "__call__")
-        return self.method(cls, "forward")
+        own = self.found(cls, "__call__")
+        if isinstance(own, Missing) or self._is_compiled(own):
+            return self.method(cls, "forward")
+        return self.method(cls, "__call__")
+
+    def _is_compiled(self, call: Lookup) -> bool:
+        """Whether a ``__call__`` is what a class decorator puts there to compile ``forward``."""
+        places = self._rule.compilers
+        return isinstance(call, Found) and any(map(call.where.path.startswith, places))
 
     def _global_call(
         self,

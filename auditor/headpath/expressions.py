@@ -15,12 +15,14 @@ from auditor.headpath.effects import touched_names
 from auditor.headpath.state import Frame, Guard, Outcome, State, Values
 from auditor.headpath.stores import NAMESPACES, mangled
 from auditor.headpath.terms import (
+    Changed,
     Constant,
     Global,
     Item,
     Logits,
     Operation,
     Part,
+    Stored,
     Term,
     TopTokens,
     Unknown,
@@ -278,7 +280,11 @@ class Expressions(Things, ABC):
         if state.lost is not None:
             return state.lost
         for key, value in state.stores.items():
-            if key != part and is_model_part(key) and may_be_same(key, part):
+            if key == part or not is_model_part(key):
+                continue
+            # What is put in an attribute is there alone; a change in place is seen by any name.
+            in_place = isinstance(value, Changed | Stored)
+            if may_be_same(key, part, in_place):
                 where = key.place or Place("", 0)
                 reason = f"it may be {show(key)}, which was set before"
                 known = value if isinstance(value, Unknown) else None
@@ -314,7 +320,10 @@ class Expressions(Things, ABC):
             for attr in values[0].alias:
                 term = Part(term, attr, place=place)
             return [(term, state)]
-        return [(replace(part, loose=any(map(_may_be_alias, values))), state)]
+        if not any(map(_may_be_alias, values)):
+            return [(part, state)]
+        loose = replace(part, loose=True)
+        return [(self._overwritten(loose, state) or loose, state)]
 
     @staticmethod
     def _not_plain(reason: str, place: Place) -> Unknown:

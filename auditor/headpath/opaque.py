@@ -18,12 +18,14 @@ from auditor.headpath.expressions import Expressions
 from auditor.headpath.state import State
 from auditor.headpath.terms import (
     Apply,
+    Changed,
     Constant,
     Global,
     Item,
     Operation,
     Part,
     Self,
+    Stored,
     Term,
     Unknown,
     is_model_part,
@@ -46,7 +48,8 @@ class Opaque(Expressions, ABC):
         self, function: str, touched: Iterable[Term], place: Place, state: State
     ) -> State:
         """The state after a call of something that may change what it is handed."""
-        why = Unknown(f"{function}() may have changed it", str(place), place=place)
+        reason = f"{function}() may have changed what it was handed"
+        why = Unknown(reason, str(place), place=place)
         for one in touched:
             state = self.disturbed(one, why, state)
         return state
@@ -94,7 +97,7 @@ class Opaque(Expressions, ABC):
         for key, value in state.stores.items():
             inner = key.owner if isinstance(key, Part | Item) else None
             while isinstance(inner, Part | Item):
-                if may_be_same(inner, term):
+                if may_be_same(inner, term, isinstance(value, Changed | Stored)):
                     if isinstance(value, Unknown):
                         return value
                     where = key.place or Place("", 0)

@@ -157,7 +157,9 @@ class _Scan:
                 case ast.Attribute(attr=attr) if attr in NAMESPACES:
                     if id(node) not in harmless:
                         self._set(node.value, None, node.lineno)
-                case ast.Attribute(ctx=ast.Store() | ast.Del()) if id(node) not in plain:
+                case ast.Attribute(ctx=ast.Store() | ast.Del()) if (
+                    id(node) not in plain and id(node) not in harmless
+                ):
                     self._set(node.value, mangled(node.attr, cls), node.lineno)
                 case ast.Subscript(value=ast.Attribute() as held, ctx=ast.Store() | ast.Del()):
                     self._set(held.value, mangled(held.attr, cls), node.lineno)
@@ -230,12 +232,8 @@ def _held(value: ast.expr) -> Iterator[ast.expr]:
 
 
 def _plain_targets(function: ast.FunctionDef) -> set[int]:
-    targets = (assignment(node) for node in plain_statements(function.body))
-    return {
-        id(target)
-        for target, value in targets
-        if isinstance(target, ast.Attribute) and value is not None
-    }
+    targets = (assignment(node)[0] for node in plain_statements(function.body))
+    return {id(target) for target in targets if isinstance(target, ast.Attribute)}
 
 
 def _read_only(node: ast.AST) -> Iterator[ast.AST]:
@@ -249,6 +247,8 @@ def _read_only(node: ast.AST) -> Iterator[ast.AST]:
             yield from comparators
         case ast.For(iter=value) | ast.comprehension(iter=value):
             yield value
+        case ast.AnnAssign(target=target, value=None):
+            yield target
 
 
 def _text(node: ast.expr) -> str | None:

@@ -67,7 +67,7 @@ class Symbolic(Calls):
             return self._not_run(f"{name} has a decorator that is not known", where)
         elsewhere = self._attributes.elsewhere(self._root, name)
         if elsewhere is not None or self.values_of(Self(), name):
-            return self._not_run(f"{name} is set on the instance as well", elsewhere or where)
+            return self._not_run(f"{name} may be set on the instance as well", elsewhere or where)
         if is_generator(function):
             return self._not_run(f"{name} is a generator", where)
         try:
@@ -333,4 +333,6 @@ def _absolute(node: ast.ImportFrom, scope: ClassValue) -> str:
 
 
 def _as_load(target: ast.expr) -> ast.expr:
-    return ast.parse(ast.unparse(target), mode="eval").body
+    load = ast.parse(ast.unparse(target), mode="eval").body
+    ast.increment_lineno(load, target.lineno - 1)
+    return load

@@ -233,17 +233,20 @@ def is_model_part(term: Term) -> bool:
     return isinstance(term, Self)
 
 
-def may_be_same(left: Term, right: Term) -> bool:
-    """Whether two parts of the model may be one object: only what is known apart is not."""
+def may_be_same(left: Term, right: Term, aliases: bool = True) -> bool:
+    """Whether two parts of the model may be one object.
+
+    Without ``aliases``, attributes of other names are taken to hold other objects.
+    """
     match left, right:
         case Item(owner=a, index=i), Item(owner=b, index=j):
             apart = isinstance(i, Constant) and isinstance(j, Constant) and i != j
-            return not apart and may_be_same(a, b)
+            return not apart and may_be_same(a, b, aliases)
         case Part(owner=a, name=x), Part(owner=b, name=y) if x == y:
-            return may_be_same(a, b)
+            return may_be_same(a, b, aliases)
         case _:
             loose = any(isinstance(one, Part) and one.loose for one in (left, right))
-            return loose or left == right
+            return (aliases and loose) or left == right
 
 
 class Sizes:
