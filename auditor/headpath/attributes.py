@@ -9,8 +9,10 @@ way (``changes.py``) takes that knowledge away.
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from auditor.classes import linearise
 from auditor.headpath.bodies import Bodies
@@ -94,12 +96,8 @@ class Attributes:
         return self._bodies.outside(name)
 
     def _assigned(self, cls: ClassValue, init: ast.FunctionDef, name: str) -> Iterator[Attribute]:
-        own, first = cls.qualname.rpartition(".")[2], first_parameter(init)
-        local = _locals(init)
-        for node in plain_statements(init.body):
-            target, value = assignment(node)
-            if value is not None and is_attribute(target, first, name, own):
-                yield from self._values(cls, value, local, node.lineno)
+        for value, line in _plain(init, cls.qualname.rpartition(".")[2]).get(name, ()):
+            yield from self._values(cls, value, _locals(init), line)
 
     def _values(
         self,
@@ -162,15 +160,35 @@ def is_attribute(target: ast.AST | None, owner: str, name: str, cls: str | None)
             return False
 
 
+@lru_cache(maxsize=1024)
+def _plain(init: ast.FunctionDef, cls: str) -> dict[str, list[tuple[ast.expr, int]]]:
+    """What an ``__init__`` plainly assigns to attributes of ``self``, with the lines."""
+    first = first_parameter(init)
+    found: dict[str, list[tuple[ast.expr, int]]] = {}
+    for node in plain_statements(init.body):
+        match assignment(node):
+            case ast.Attribute(value=ast.Name(id=one), attr=attr), ast.expr() as value if (
+                one == first
+            ):
+                found.setdefault(mangled(attr, cls), []).append((value, node.lineno))
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _bounds(init: ast.FunctionDef) -> tuple[int, int]:
+    """The last line on which an ``__init__`` runs that of a base, and the first of a return."""
+    returns = [node.lineno for node in ast.walk(init) if isinstance(node, ast.Return)]
+    return max(init_calls(init), default=0), min(returns, default=sys.maxsize)
+
+
 def _settles(init: ast.FunctionDef, name: str, cls: str) -> bool:
     """Whether an ``__init__`` assigns ``self.name`` on every way, after all that its bases do."""
     first = first_parameter(init)
-    last = max(init_calls(init), default=0)
-    returns = [node.lineno for node in ast.walk(init) if isinstance(node, ast.Return)]
+    last, returned = _bounds(init)
 
     def assigns(body: list[ast.stmt]) -> bool:
         for node in body:
-            if any(line < node.lineno for line in returns):
+            if returned < node.lineno:
                 return False
             target, value = assignment(node)
             is_it = value is not None and is_attribute(target, first, name, cls)
@@ -200,6 +218,7 @@ def _items_of(display: ast.expr) -> list[ast.expr]:
             return []
 
 
+@lru_cache(maxsize=1024)
 def _locals(init: ast.FunctionDef) -> dict[str, list[ast.expr | None]]:
     """What local names of a function are assigned, each time; None for what is not an expression.
 

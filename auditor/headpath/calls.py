@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 
-from auditor.classes import Found, Lookup, Missing, Open
+from auditor.classes import Missing, Open, linearise, own_attribute
 from auditor.headpath.arguments import bind, head_arguments, pairs
 from auditor.headpath.attributes import dotted_name
 from auditor.headpath.effects import changed_to, in_place
@@ -309,14 +310,17 @@ class Calls(Opaque):
     def _called(self, cls: ClassValue) -> tuple[ClassValue, ast.FunctionDef] | None:
         """What calling an instance runs: ``__call__`` of its own, else ``forward``."""
         own = self.found(cls, "__call__")
-        if isinstance(own, Missing) or self._is_compiled(own):
+        if isinstance(own, Missing) or self._is_compiled(cls):
             return self.method(cls, "forward")
         return self.method(cls, "__call__")
 
-    def _is_compiled(self, call: Lookup) -> bool:
+    def _is_compiled(self, cls: ClassValue) -> bool:
         """Whether a ``__call__`` is what a class decorator puts there to compile ``forward``."""
-        places = self._rule.compilers
-        return isinstance(call, Found) and any(map(call.where.path.startswith, places))
+        for member in linearise(cls):
+            if isinstance(member, ClassValue) and own_attribute(member, "__call__") is not None:
+                _, where = member.extra.get("__call__", (None, None))
+                return where is not None and where.path.startswith(self._rule.compilers)
+        return False
 
     def _global_call(
         self,
@@ -436,6 +440,7 @@ class Calls(Opaque):
         return results
 
 
+@lru_cache(maxsize=4096)
 def is_generator(function: ast.FunctionDef) -> bool:
     """Whether calling a function runs nothing of its body yet."""
     return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in ast.walk(function))
