@@ -33,7 +33,7 @@ from auditor.headpath.terms import (
     show,
     walk,
 )
-from auditor.values import ClassValue, Place
+from auditor.values import ClassValue, Foreign, Place
 
 _MAX_DEPTH = 12
 
@@ -292,7 +292,7 @@ class Calls(Opaque):
             if found is not None:
                 return self.enter(*found, module, args, named, place, state, frame)
         if isinstance(module, Part | Item):
-            kind = "norm" if self.is_plainly(cls, self._rule.norms) else "other"
+            kind = self._kind(module, cls)
             term = Module(used, kind, label, arguments, place=place)
             if self.is_pure_module(module, cls, count):
                 return [(term, state)]
@@ -306,6 +306,13 @@ class Calls(Opaque):
                 state = self.disturbed(one, module, state)
             return [(result, state)]
         return [(result, self.after_call(show(module), (module, *arguments), place, state))]
+
+    def _kind(self, module: Part | Item, cls: ClassValue | Foreign | None) -> str:
+        if self.is_plainly(cls, self._rule.norms):
+            return "norm"
+        values = self.values_of(module.owner, module.name) if isinstance(module, Part) else ()
+        may_be = any(self.is_plainly(value.cls, self._rule.identities) for value in values)
+        return "perhaps" if may_be else "other"
 
     def _called(self, cls: ClassValue) -> tuple[ClassValue, ast.FunctionDef] | None:
         """What calling an instance runs: ``__call__`` of its own, else ``forward``."""

@@ -60,7 +60,7 @@ def _weighs(outer: Term, inner: Term) -> bool:
     """
     if isinstance(outer, Module):
         inputs: tuple[Term, ...] = outer.arguments
-        weighed = True
+        weighed = outer.kind != "perhaps"
     elif isinstance(outer, Apply):
         receiver = (outer.function.owner,) if isinstance(outer.function, Part) else ()
         inputs = (*receiver, *outer.arguments)

@@ -94,7 +94,10 @@ class Apply(_Placed):
 
 @dataclass(frozen=True, slots=True)
 class Module(_Placed):
-    """A submodule applied to its input. ``kind`` is ``norm`` or ``other``; ``label`` its class."""
+    """A submodule applied to its input; ``label`` is its class.
+
+    ``kind`` is ``norm``, ``perhaps`` for what may give its input back, or ``other``.
+    """
 
     module: Term
     kind: str

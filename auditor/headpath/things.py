@@ -104,13 +104,18 @@ class Things:
         cls = self.class_of(owner)
         if not isinstance(cls, ClassValue):
             return None
-        found = self._attributes.changed(cls, name)
-        while found is None and isinstance(owner, Part | Item):
+        return self._attributes.changed(cls, name) or self.changed_by_others(owner, name)
+
+    def changed_by_others(self, owner: Term, name: str) -> Place | None:
+        """Where a class that holds ``owner``, or its file, may set ``owner.name``."""
+        while isinstance(owner, Part | Item):
             owner = owner.owner
             cls = self.class_of(owner)
             if isinstance(cls, ClassValue):
                 found = self._attributes.changed_by(cls, name)
-        return found
+                if found is not None:
+                    return found
+        return None
 
     def elsewhere(self, owner: Term, name: str) -> Place | None:
         """Where something other than ``__init__`` may set ``owner.name``, the engine included."""
