@@ -187,10 +187,16 @@ def _keeps_signature(decorator: ast.expr) -> bool:
 
 
 def _under(agree: Equivalence | None, premises: tuple[Premise, ...]) -> Equivalence | None:
-    """An equality whose premise fails is none."""
+    """An equality whose premise fails is none; one that nothing is read of is a condition."""
     broken = next((premise for premise in premises if premise.state == "violated"), None)
-    if agree is None or broken is None or agree.answer != "equivalent":
+    if agree is None or agree.answer != "equivalent":
         return agree
+    if broken is None:
+        unread = next((premise for premise in premises if premise.open), None)
+        if unread is None:
+            return agree
+        reason = f"as long as {unread.text} ({unread.where})"
+        return replace(agree, answer="conditional", reason=reason)
     return replace(agree, answer="different", reason=f"not so: {broken.text} ({broken.where})")
 
 

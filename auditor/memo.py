@@ -181,6 +181,10 @@ def _answer(files: Files, path: str, probe: Probe) -> bytes:
             from auditor.loading import stores_in
 
             content = repr(stores_in(files.text(path))).encode()
+        case "sets":
+            from auditor.loading import stores_in
+
+            content = repr(sorted(name for name, _ in stores_in(files.text(path)))).encode()
         case "mentions":
             text = files.text(path)
             mentioned = isinstance(text, bytes) and name.encode() in text

@@ -23,7 +23,7 @@ _WORTH_SHARING = 200_000
 _FACTS, _GRAMMAR = "facts", "grammar"
 
 #: What was asked of a file: its facts, its grammar, a function (name, line, start, end), a block
-#: of its lines, its guards, the attributes it sets, its text.
+#: of its lines, its guards, the attributes it sets with lines (stores) or without (sets), its text.
 Probe = tuple[str, str, int, int, int]
 
 #: A file to parse: the key of the outcome, what is wanted of it, its path and its bytes.

@@ -109,7 +109,7 @@ def _type(name: str, link: Link, symbolic: Symbolic, bodies: SourceBodies) -> st
 
 
 def _free_name(link: Link, bodies: SourceBodies) -> str:
-    taken = bodies.functions(link.owner).keys() | bodies.stores(link.owner).keys()
+    taken = bodies.functions(link.owner).keys() | bodies.stores(link.owner).own.keys()
     for name in _NAMES:
         if name not in taken:
             return name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from auditor.headpath.terms import Apply, Constant, Global, Operation, Term
+from auditor.headpath.terms import Apply, Constant, Global, Operation, Term, Unknown
 
 
 def parameters(function: ast.FunctionDef) -> list[ast.arg]:
@@ -15,9 +15,16 @@ def parameters(function: ast.FunctionDef) -> list[ast.arg]:
 
 
 def bind(
-    function: ast.FunctionDef, is_method: bool, args: tuple[Term, ...], named: dict[str, Term]
+    function: ast.FunctionDef,
+    is_method: bool,
+    args: tuple[Term, ...],
+    named: dict[str, Term],
+    module: str = "",
 ) -> dict[str, Term] | None:
-    """Parameters to terms, as a call binds them; None where the call does not fit."""
+    """Parameters to terms, as a call binds them; None where the call does not fit.
+
+    ``module`` is where the function stands: its defaults are names there.
+    """
     arguments = function.args
     positional = [*arguments.posonlyargs, *arguments.args][1 if is_method else 0 :]
     if len(args) > len(positional) and arguments.vararg is None:
@@ -28,7 +35,7 @@ def bind(
         if name in bound or (name not in allowed and arguments.kwarg is None):
             return None
         bound[name] = term
-    for name, default in _defaults(function):
+    for name, default in _defaults(function, module):
         bound.setdefault(name, default)
     if not allowed <= bound.keys():
         return None
@@ -41,7 +48,7 @@ def bind(
     return bound
 
 
-def _defaults(function: ast.FunctionDef) -> Iterator[tuple[str, Term]]:
+def _defaults(function: ast.FunctionDef, module: str) -> Iterator[tuple[str, Term]]:
     arguments = function.args
     positional = [*arguments.posonlyargs, *arguments.args]
     late = positional[len(positional) - len(arguments.defaults) :]
@@ -55,8 +62,12 @@ def _defaults(function: ast.FunctionDef) -> Iterator[tuple[str, Term]]:
                 yield argument.arg, Constant(value)
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
                 yield argument.arg, Constant(-value)
+            case ast.Name() | ast.Attribute():
+                yield argument.arg, Global(f"{module}:{ast.unparse(node)}")
             case ast.expr():
-                yield argument.arg, Global(ast.unparse(node))
+                # Made once, when the function is defined, and the same object in every call.
+                reason = f"the default of {argument.arg} is one object for all calls"
+                yield argument.arg, Unknown(reason, f"{module}:{node.lineno}")
             case None:
                 continue
 

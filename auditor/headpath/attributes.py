@@ -1,18 +1,23 @@
 """What ``self.x`` is: read off the ``__init__`` of the classes of the MRO.
 
-Only assignments in ``__init__`` count. The class of a submodule, the class of the items of a
-``ModuleDict`` or ``ModuleList``, an alias of another attribute, or None are told apart; anything
-else is known to be assigned, and no more.
+Plain assignments in ``__init__`` say what an attribute is. The class of a submodule, the class of
+the items of a ``ModuleDict`` or ``ModuleList``, an alias of another attribute, or None are told
+apart; anything else is known to be assigned, and no more. Whatever may set the attribute in another
+way (``changes.py``) takes that knowledge away.
 """
 
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from functools import lru_cache
 
 from auditor.classes import linearise
+from auditor.headpath.bodies import Bodies
+from auditor.headpath.changes import ChangesOf, init_calls
+from auditor.headpath.stores import assignment, first_parameter, mangled, plain_statements
 from auditor.values import ClassValue, Either, Foreign, Function, Place, Value
 
 
@@ -39,36 +44,13 @@ class Attribute:
     init: ClassValue
 
 
-class Bodies(Protocol):
-    """Gives the syntax of class bodies, and evaluates names of their modules."""
-
-    def functions(self, cls: ClassValue) -> dict[str, ast.FunctionDef]:
-        """The methods that the body of ``cls`` defines, the last of each name."""
-        ...
-
-    def stores(self, cls: ClassValue) -> dict[str, int]:
-        """Attributes of ``self`` that methods of ``cls`` other than ``__init__`` assign: lines."""
-        ...
-
-    def outside(self, name: str) -> Place | None:
-        """Where the engine sets an attribute of this name on some object, if it does."""
-        ...
-
-    def named(self, cls: ClassValue, dotted: str) -> Value | None:
-        """The value of a dotted name in the module of ``cls``, or None."""
-        ...
-
-    def function(self, cls: ClassValue, dotted: str) -> tuple[ClassValue, ast.FunctionDef] | None:
-        """A function of the tree by its dotted name, with a class that stands for its module."""
-        ...
-
-
 class Attributes:
     """Attributes of instances, by class and name."""
 
     def __init__(self, bodies: Bodies) -> None:
         self._bodies = bodies
         self._known: dict[tuple[int, str], tuple[Attribute, ...]] = {}
+        self._changes = ChangesOf(bodies)
 
     def of(self, cls: ClassValue, name: str) -> tuple[Attribute, ...]:
         """The values that ``self.name`` may have; empty where no ``__init__`` assigns it."""
@@ -80,14 +62,15 @@ class Attributes:
     def _find(self, cls: ClassValue, name: str) -> tuple[Attribute, ...]:
         """The assignments of the most derived class that makes one: it runs last.
 
-        Where that class assigns on some branches only, those of its bases count as well.
+        Where that class assigns on some branches only, or before it runs the ``__init__`` of its
+        bases, those of the bases count as well.
         """
         found: list[Attribute] = []
         for member in linearise(cls):
             init = self._init(member)
             if init is not None and isinstance(member, ClassValue):
                 found.extend(self._assigned(member, init, name))
-                if found and _always_assigns(init.body, name):
+                if found and _settles(init, name, member.qualname.rpartition(".")[2]):
                     break
         return tuple(found)
 
@@ -96,34 +79,40 @@ class Attributes:
             return None
         return self._bodies.functions(member).get("__init__")
 
+    def changed(self, cls: ClassValue, name: str) -> Place | None:
+        """Where the class, or its file, may set ``name`` in another way than ``__init__`` says."""
+        return self._changes.of(cls).of(name)
+
+    def changed_by(self, cls: ClassValue, name: str) -> Place | None:
+        """Where the methods of ``cls``, or its file, may set ``name`` on another object."""
+        return self._changes.of(cls).of_any(name)
+
     def elsewhere(self, cls: ClassValue, name: str) -> Place | None:
-        """Where a method other than ``__init__``, or the engine, assigns ``name``."""
-        for member in linearise(cls):
-            if isinstance(member, ClassValue):
-                line = self._bodies.stores(member).get(name)
-                if line is not None:
-                    return Place(member.module.path, line)
+        """Where ``name`` may be set in another way than ``__init__`` says, or by the engine."""
+        return self.changed(cls, name) or self._bodies.outside(name)
+
+    def outside(self, name: str) -> Place | None:
+        """Where the engine sets an attribute of this name on some object, if it does."""
         return self._bodies.outside(name)
 
     def _assigned(self, cls: ClassValue, init: ast.FunctionDef, name: str) -> Iterator[Attribute]:
-        local: dict[str, ast.expr] = {}
-        for node in _statements(init.body):
-            target, value = _assignment(node)
-            if value is None:
-                continue
-            if isinstance(target, ast.Name):
-                local[target.id] = value
-            if is_self_attribute(target, name):
-                yield from self._values(cls, value, local, node.lineno)
+        for value, line in _plain(init, cls.qualname.rpartition(".")[2]).get(name, ()):
+            yield from self._values(cls, value, _locals(init), line)
 
     def _values(
-        self, cls: ClassValue, value: ast.expr, local: dict[str, ast.expr], line: int
+        self,
+        cls: ClassValue,
+        value: ast.expr,
+        local: dict[str, list[ast.expr | None]],
+        line: int,
     ) -> Iterator[Attribute]:
         where = Place(cls.module.path, line)
         for one in _options(value, local):
             alias = _self_path(one)
             is_none = isinstance(one, ast.Constant) and one.value is None
             call = one if isinstance(one, ast.Call) else None
+            if call is not None and _dotted(call.func).partition(".")[0] in local:
+                call = None  # a local name, and not what the module calls so
             made = self._class_of_call(cls, call) if call is not None else None
             item = self._item_class(cls, call) if call is not None else None
             yield Attribute(made, item, alias, is_none, call, where, cls)
@@ -153,76 +142,125 @@ class Attributes:
         return first if all(one is first for one in made) else None
 
     def _item_class(self, cls: ClassValue, call: ast.Call) -> ClassValue | Foreign | None:
-        """The class of the items of ``ModuleDict({…})`` and ``ModuleList([…])``."""
-        for argument in call.args[:1]:
-            made = _item_of(argument)
-            if isinstance(made, ast.Call):
-                return self._class_of_call(cls, made)
-        return None
+        """The class of the items of ``ModuleDict({…})`` and ``ModuleList([…])``, if it is one."""
+        items = _items_of(call.args[0]) if call.args else []
+        made = [
+            self._class_of_call(cls, item) if isinstance(item, ast.Call) else None for item in items
+        ]
+        first = made[0] if made else None
+        return first if all(one is first for one in made) else None
 
 
-def is_self_attribute(target: ast.AST | None, name: str) -> bool:
-    """Whether a target is ``self.name``."""
+def is_attribute(target: ast.AST | None, owner: str, name: str, cls: str | None) -> bool:
+    """Whether a target is ``owner.name``, as the body of ``cls`` means private names."""
     match target:
-        case ast.Attribute(value=ast.Name(id="self"), attr=attr):
-            return attr == name
+        case ast.Attribute(value=ast.Name(id=one), attr=attr):
+            return one == owner and mangled(attr, cls) == name
         case _:
             return False
 
 
-def _always_assigns(body: list[ast.stmt], name: str) -> bool:
-    """Whether a body assigns ``self.name`` whichever branch is taken."""
-    for node in body:
-        target, value = _assignment(node)
-        if value is not None and is_self_attribute(target, name):
-            return True
-        match node:
-            case ast.If(body=taken, orelse=orelse) if _always_assigns(taken, name):
-                if _always_assigns(orelse, name):
-                    return True
-            case ast.With(body=inner) if _always_assigns(inner, name):
+@lru_cache(maxsize=1024)
+def _plain(init: ast.FunctionDef, cls: str) -> dict[str, list[tuple[ast.expr, int]]]:
+    """What an ``__init__`` plainly assigns to attributes of ``self``, with the lines."""
+    first = first_parameter(init)
+    found: dict[str, list[tuple[ast.expr, int]]] = {}
+    for node in plain_statements(init.body):
+        match assignment(node):
+            case ast.Attribute(value=ast.Name(id=one), attr=attr), ast.expr() as value if (
+                one == first
+            ):
+                found.setdefault(mangled(attr, cls), []).append((value, node.lineno))
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _bounds(init: ast.FunctionDef) -> tuple[int, int]:
+    """The last line on which an ``__init__`` runs that of a base, and the first of a return."""
+    returns = [node.lineno for node in ast.walk(init) if isinstance(node, ast.Return)]
+    return max(init_calls(init), default=0), min(returns, default=sys.maxsize)
+
+
+def _settles(init: ast.FunctionDef, name: str, cls: str) -> bool:
+    """Whether an ``__init__`` assigns ``self.name`` on every way, after all that its bases do."""
+    first = first_parameter(init)
+    last, returned = _bounds(init)
+
+    def assigns(body: list[ast.stmt]) -> bool:
+        for node in body:
+            if returned < node.lineno:
+                return False
+            target, value = assignment(node)
+            is_it = value is not None and is_attribute(target, first, name, cls)
+            if is_it and node.lineno > last:
                 return True
-    return False
+            match node:
+                case ast.If(body=taken, orelse=orelse) if assigns(taken) and assigns(orelse):
+                    return True
+                case ast.With(body=inner) if assigns(inner):
+                    return True
+        return False
+
+    return assigns(init.body)
 
 
-def _item_of(display: ast.expr) -> ast.expr | None:
+def _items_of(display: ast.expr) -> list[ast.expr]:
     match display:
         case ast.DictComp(value=value):
-            return value
+            return [value]
         case ast.ListComp(elt=value) | ast.GeneratorExp(elt=value):
-            return value
-        case ast.Dict(values=[value, *_]) | ast.List(elts=[value, *_]):
-            return value
+            return [value]
+        case ast.Dict(values=values):
+            return values
+        case ast.List(elts=values):
+            return values
         case _:
-            return None
+            return []
 
 
-def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a body in order, those of its branches included."""
-    for node in body:
-        yield node
-        for block in ("body", "orelse", "finalbody"):
-            yield from _statements(getattr(node, block, []))
+@lru_cache(maxsize=1024)
+def _locals(init: ast.FunctionDef) -> dict[str, list[ast.expr | None]]:
+    """What local names of a function are assigned, each time; None for what is not an expression.
+
+    A parameter has what the caller passes, and whatever is bound in another way than by a plain
+    assignment is not read.
+    """
+    found: dict[str, list[ast.expr | None]] = {}
+    plain: set[int] = set()
+    for node in plain_statements(init.body):
+        target, value = assignment(node)
+        if isinstance(target, ast.Name) and value is not None:
+            plain.add(id(target))
+            found.setdefault(target.id, []).append(value)
+    for inner in ast.walk(init):
+        match inner:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) if id(inner) not in plain:
+                found.setdefault(name, []).append(None)
+            case (
+                ast.arg(arg=name)
+                | ast.MatchAs(name=str() as name)
+                | ast.ExceptHandler(name=str() as name)
+            ):
+                found.setdefault(name, []).append(None)
+            case ast.Nonlocal(names=names) | ast.Global(names=names):
+                found.update({name: [None] for name in names})
+    return found
 
 
-def _assignment(node: ast.stmt) -> tuple[ast.expr | None, ast.expr | None]:
-    match node:
-        case ast.Assign(targets=[target], value=value):
-            return target, value
-        case ast.AnnAssign(target=target, value=value):
-            return target, value
-        case _:
-            return None, None
-
-
-def _options(value: ast.expr, local: dict[str, ast.expr], depth: int = 4) -> Iterator[ast.expr]:
+def _options(
+    value: ast.expr, local: dict[str, list[ast.expr | None]], depth: int = 4
+) -> Iterator[ast.expr]:
     """The expressions that a value may be: through local names and conditional expressions."""
     match value:
         case ast.IfExp(body=body, orelse=orelse):
             yield from _options(body, local, depth)
             yield from _options(orelse, local, depth)
-        case ast.Name(id=name) if name in local and depth:
-            yield from _options(local[name], local, depth - 1)
+        case ast.Name(id=name) if local.get(name) and depth:
+            for one in local[name]:
+                if one is None:
+                    yield value
+                else:
+                    yield from _options(one, local, depth - 1)
         case _:
             yield value
 

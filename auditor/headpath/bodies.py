@@ -6,12 +6,15 @@ Only the lines of the class or function are parsed, at the places where they sta
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Protocol
 
 from auditor import facts as f
 from auditor.headpath.questions import Answers, fingerprint
+from auditor.headpath.stores import Stores, stores_of
 from auditor.imports import ImportRun
+from auditor.loading import stores_in
 from auditor.program import Files
 from auditor.syntax import parse
 from auditor.values import ClassValue, Function, ModuleValue, Place, PythonError, Value
@@ -22,13 +25,42 @@ _MAX_NESTING = 100
 Functions = dict[str, ast.FunctionDef]
 
 
+class Bodies(Protocol):
+    """Gives the syntax of class bodies, and evaluates names of their modules."""
+
+    def functions(self, cls: ClassValue) -> dict[str, ast.FunctionDef]:
+        """The methods that the body of ``cls`` defines, the last of each name."""
+        ...
+
+    def stores(self, cls: ClassValue) -> Stores:
+        """What the methods of ``cls`` set, on ``self`` and on others."""
+        ...
+
+    def beside(self, cls: ClassValue) -> Mapping[str, Place]:
+        """Attributes that the file of ``cls`` sets on some object other than ``self``."""
+        ...
+
+    def outside(self, name: str) -> Place | None:
+        """Where the engine sets an attribute of this name on some object, if it does."""
+        ...
+
+    def named(self, cls: ClassValue, dotted: str) -> Value | None:
+        """The value of a dotted name in the module of ``cls``, or None."""
+        ...
+
+    def function(self, cls: ClassValue, dotted: str) -> tuple[ClassValue, ast.FunctionDef] | None:
+        """A function of the tree by its dotted name, with a class that stands for its module."""
+        ...
+
+
 class Syntax:
     """Functions of a tree's files by the lines where they stand; the same on every platform."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
         self._functions: dict[tuple[str, int], Functions] = {}
-        self._stores: dict[tuple[str, int], dict[str, int]] = {}
+        self._stores: dict[tuple[str, int], Stores] = {}
+        self._beside: dict[str, dict[str, Place]] = {}
 
     def functions(self, path: str, start: int, end: int) -> Functions:
         """Functions in lines ``start`` to ``end``: of the one class there, or the one function."""
@@ -41,32 +73,20 @@ class Syntax:
         """The lines of a file."""
         return self._files.lines(path)
 
-    def stores(self, path: str, start: int, end: int) -> dict[str, int]:
-        """Attributes of ``self`` that functions there other than ``__init__`` assign: lines."""
+    def stores(self, path: str, start: int, end: int, name: str) -> Stores:
+        """What the methods of the class of this name there set."""
         key = (path, start)
         if key not in self._stores:
-            functions = self.functions(path, start, end)
-            self._stores[key] = _stored(
-                one for name, one in functions.items() if name != "__init__"
-            )
+            self._stores[key] = stores_of(self.functions(path, start, end), name)
         return self._stores[key]
 
-
-def _stored(functions: Iterable[ast.FunctionDef]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for function in functions:
-        for node in ast.walk(function):
-            match node:
-                case ast.Attribute(
-                    value=ast.Name(id="self"), attr=attr, ctx=ast.Store() | ast.Del()
-                ):
-                    found.setdefault(attr, node.lineno)
-                case ast.Call(
-                    func=ast.Name(id="setattr"),
-                    args=[ast.Name(id="self"), ast.Constant(value=str() as attr), _],
-                ):
-                    found.setdefault(attr, node.lineno)
-    return found
+    def beside(self, path: str) -> dict[str, Place]:
+        """Attributes that a file sets on some object other than ``self``, and where first."""
+        if path not in self._beside:
+            self._files.note(path, ("sets", "", 0, 0, 0))
+            found = stores_in(self._files.text(path))
+            self._beside[path] = {name: Place(path, line) for name, line in found}
+        return self._beside[path]
 
 
 def _parse(block: bytes, start: int) -> Functions:
@@ -111,9 +131,14 @@ class SourceBodies:
         """The methods that the body of ``cls`` defines, the last of each name."""
         return self._syntax.functions(cls.module.path, cls.facts.start, cls.facts.end)
 
-    def stores(self, cls: ClassValue) -> dict[str, int]:
-        """Attributes of ``self`` that methods of ``cls`` other than ``__init__`` assign: lines."""
-        return self._syntax.stores(cls.module.path, cls.facts.start, cls.facts.end)
+    def stores(self, cls: ClassValue) -> Stores:
+        """What the methods of ``cls`` set, on ``self`` and on others."""
+        name = cls.qualname.rpartition(".")[2]
+        return self._syntax.stores(cls.module.path, cls.facts.start, cls.facts.end, name)
+
+    def beside(self, cls: ClassValue) -> dict[str, Place]:
+        """Attributes that the file of ``cls`` sets on some object other than ``self``."""
+        return self._syntax.beside(cls.module.path)
 
     def outside(self, name: str) -> Place | None:
         """Where the engine sets an attribute of this name on some object, if it does."""

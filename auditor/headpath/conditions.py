@@ -9,11 +9,13 @@ proven, violated, or assumed where the source does not settle it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import math
+import operator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from auditor.headpath.attributes import Bodies
+from auditor.headpath.bodies import Bodies
 from auditor.headpath.construction import Built, Construction
 from auditor.headpath.path import HeadPath
 from auditor.headpath.terms import Logits, Part, Term, show
@@ -24,14 +26,27 @@ from auditor.values import ClassValue, Place
 State = Literal["proven", "violated", "assumed"]
 
 
+_ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Premise:
-    """One condition, whether it holds, and where that is read."""
+    """One condition, whether it holds, and where that is read.
+
+    ``open`` where the source does not say at all how the part is built: the equality then rests on
+    a condition that nothing supports.
+    """
 
     name: str
     state: State
     text: str
     where: Place | None
+    open: bool = False
 
 
 class Premises:
@@ -62,6 +77,8 @@ class Premises:
         for built in processors:
             yield from self._factor(built)
             yield from self._cap(term.processor, built)
+            yield from self._whole(built)
+        yield from self._set_later(term.processor)
         yield from self._replaced(term.head)
         if term.bias is not None:
             yield Premise("bias", "proven", f"both add {show(term.bias)}", term.place)
@@ -88,9 +105,38 @@ class Premises:
             text = built.arguments.get(name)
             if text is None:
                 continue
-            positive = _is_number(text) and float(ast.literal_eval(text)) > 0
-            state: State = "proven" if positive else "violated" if _is_number(text) else "assumed"
+            number = _number(text)
+            state: State = (
+                "assumed" if number is None else "proven" if 0 < number < math.inf else "violated"
+            )
             yield Premise(name, state, f"the factor {text} is positive", built.where)
+
+    def _whole(self, built: Built) -> Iterator[Premise]:
+        """Whether all that the processor is built with is read, and it takes hidden states."""
+        if built.unread:
+            text = f"{built.text} is given no factor that is not positive"
+            yield Premise("scale", "assumed", text, built.where, open=True)
+        for name in self._rule.processor_inputs:
+            given = built.arguments.get(name, "False")
+            if given not in ("False", "None", "0"):
+                state: State = "violated" if given in ("True", "1") else "assumed"
+                text = f"the logits processor applies the head ({name} is {given})"
+                yield Premise("head", state, text, built.where, open=state == "assumed")
+
+    def _set_later(self, processor: Term) -> Iterator[Premise]:
+        """What else may set the factor, the sizes or the cap after the processor is built."""
+        cls = self._things.class_of(processor)
+        if not isinstance(cls, ClassValue):
+            return
+        for name in (
+            *self._rule.processor_factors,
+            *self._rule.processor_sizes,
+            *self._rule.processor_inputs,
+        ):
+            where = self._things.changed_by_others(processor, name)
+            if where is not None:
+                text = f"what sets {name} of {show(processor)} leaves the argmax as it is"
+                yield Premise(name, "assumed", text, where, open=True)
 
     def _cap(self, processor: Term, built: Built) -> Iterator[Premise]:
         """A soft cap keeps the order; both methods must apply it for ties to be the same."""
@@ -114,13 +160,15 @@ class Premises:
         """The engine may put the target's head in its place: then that one's vocabulary counts."""
         if not isinstance(head, Part):
             return
-        where = self._bodies.outside(head.name)
-        if where is not None:
-            text = (
-                f"a head that the engine puts in place of {head.name} has the vocabulary that the "
-                "logits processor was built with"
-            )
-            yield Premise("shared head", "assumed", text, where)
+        by_engine = self._bodies.outside(head.name)
+        by_model = self._things.changed(head.owner, head.name)
+        for who, where in (("the engine", by_engine), ("the model", by_model)):
+            if where is not None:
+                text = (
+                    f"a head that {who} puts in place of {head.name} has the vocabulary that the "
+                    "logits processor was built with"
+                )
+                yield Premise("shared head", "assumed", text, where)
 
     def _of_table(self, table: Term | None, head: Term) -> Iterator[Premise]:
         """A remap needs an entry for each row of the head, and another target for each."""
@@ -165,7 +213,26 @@ def _table_size(text: str) -> str | None:
 
 
 def _is_number(text: str) -> bool:
+    return _number(text) is not None
+
+
+def _number(text: str) -> float | None:
+    """The number that a text is, arithmetic over literals included; None for anything else."""
     try:
-        return isinstance(ast.literal_eval(text), int | float)
-    except (ValueError, SyntaxError):
-        return False
+        return _value(ast.parse(text, mode="eval").body)
+    except (SyntaxError, OverflowError, ZeroDivisionError):
+        return None
+
+
+def _value(node: ast.expr) -> float | None:
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            return float(number)
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd() as op, operand=operand):
+            inner = _value(operand)
+            return None if inner is None else -inner if isinstance(op, ast.USub) else inner
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
+            one, other = _value(left), _value(right)
+            return None if one is None or other is None else _ARITHMETIC[type(op)](one, other)
+        case _:
+            return None

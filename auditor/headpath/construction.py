@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from auditor.headpath.arguments import parameters
-from auditor.headpath.attributes import Attribute, Bodies
+from auditor.headpath.attributes import Attribute
+from auditor.headpath.bodies import Bodies
 from auditor.headpath.terms import Item, Part, Self, Term
 from auditor.headpath.things import Things
 from auditor.values import ClassValue, Foreign, Place
@@ -30,11 +31,13 @@ class Built:
         text: the whole call.
         arguments: its arguments by parameter; one that is not given is missing.
         where: the assignment.
+        unread: it is given arguments of which it is not known which they are.
     """
 
     text: str
     arguments: dict[str, str]
     where: Place
+    unread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +70,18 @@ class Construction:
 
     def built(self, term: Term) -> tuple[Built, ...]:
         """The calls that may build a part of the model."""
-        return tuple(
-            Built(
-                self._text(made.call, made.scope),
-                self._arguments(made.call, self._parameters(made.cls), made.scope),
-                made.where,
+        found = []
+        for made in self._calls(term):
+            names = self._parameters(made.cls)
+            unread = (
+                len(made.call.args) > max(len(names), 1)
+                or any(isinstance(argument, ast.Starred) for argument in made.call.args)
+                or any(keyword.arg is None for keyword in made.call.keywords)
             )
-            for made in self._calls(term)
-        )
+            arguments = self._arguments(made.call, names, made.scope)
+            text = self._text(made.call, made.scope)
+            found.append(Built(text, arguments, made.where, unread))
+        return tuple(found)
 
     def _parameters(self, cls: ClassValue | Foreign | None) -> tuple[str, ...]:
         """The parameters of the constructor of a class; none where it is not known."""
@@ -186,22 +193,43 @@ def _assigned(init: ast.FunctionDef, target: str) -> list[ast.expr]:
 
 @lru_cache(maxsize=512)
 def _assignments(init: ast.FunctionDef) -> dict[str, list[ast.expr]]:
+    """What is assigned to each name; what is bound in another way counts as the name itself."""
     found: dict[str, list[ast.expr]] = {}
+    plain: set[int] = set()
     for node in ast.walk(init):
         match node:
             case ast.Assign(targets=targets, value=value):
                 pairs: list[tuple[ast.expr, ast.expr]] = [(target, value) for target in targets]
             case ast.AnnAssign(target=target, value=ast.expr() as value):
                 pairs = [(target, value)]
+            case ast.AnnAssign(target=target):
+                plain.add(id(target))
+                continue
             case _:
                 continue
         for to, what in pairs:
-            match to:
-                case ast.Name(id=name):
-                    found.setdefault(name, []).append(what)
-                case ast.Attribute(value=ast.Name(id="self"), attr=attr):
-                    found.setdefault(f"self.{attr}", []).append(what)
+            name = _target_name(to)
+            if name:
+                plain.add(id(to))
+                found.setdefault(name, []).append(what)
+    for inner in ast.walk(init):
+        is_store = isinstance(getattr(inner, "ctx", None), ast.Store | ast.Del)
+        name = _target_name(inner) if is_store and id(inner) not in plain else ""
+        if name and isinstance(inner, ast.expr):
+            # Twice, so that it does not pass for the one value of the name.
+            found.setdefault(name, []).extend((inner, inner))
     return found
+
+
+def _target_name(node: ast.AST) -> str:
+    """``x`` or ``self.x`` for such a target; empty for another."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=ast.Name(id="self"), attr=attr):
+            return f"self.{attr}"
+        case _:
+            return ""
 
 
 def _item_call(call: ast.Call) -> ast.Call | None:

@@ -15,6 +15,7 @@ from auditor.headpath.terms import (
     Term,
     children,
     is_model_part,
+    may_be_same,
     walk,
 )
 
@@ -59,7 +60,7 @@ def _weighs(outer: Term, inner: Term) -> bool:
     """
     if isinstance(outer, Module):
         inputs: tuple[Term, ...] = outer.arguments
-        weighed = True
+        weighed = outer.kind != "perhaps"
     elif isinstance(outer, Apply):
         receiver = (outer.function.owner,) if isinstance(outer.function, Part) else ()
         inputs = (*receiver, *outer.arguments)
@@ -106,7 +107,7 @@ def _other_part(left: Term, right: Term) -> bool:
         case Part(owner=a, name=x), Part(owner=b, name=y) if x == y:
             return difference(a, b) is True
         case _:
-            return True
+            return not may_be_same(left, right)
 
 
 def _other_index(left: Term, right: Term) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import replace
-from fnmatch import fnmatchcase
 
 from auditor.headpath.state import State
 from auditor.headpath.terms import (
@@ -23,7 +22,6 @@ from auditor.headpath.terms import (
     Self,
     Term,
     Unknown,
-    show,
 )
 from auditor.rulesdata import HeadRule
 from auditor.values import Place
@@ -74,6 +72,8 @@ def _bases(term: Term, rule: HeadRule) -> Iterable[Term]:
                 term = owner
             case Apply(function=Part(owner=owner, name=name)) if name in rule.views:
                 term = owner
+            case Apply(function=Global(name=name), arguments=(first, *_)) if _is_view(name, rule):
+                term = first
             case Part(owner=owner, name="T" | "mT" | "data"):
                 term = owner
             case Changed(base=base):
@@ -83,33 +83,34 @@ def _bases(term: Term, rule: HeadRule) -> Iterable[Term]:
         yield term
 
 
+def _is_view(function: str, rule: HeadRule) -> bool:
+    """Whether a function of PyTorch may give a view of its first argument."""
+    package, _, last = function.rpartition(".")
+    return package == "torch" and last in rule.views
+
+
 def _is_module_like(term: Term) -> bool:
     """Whether a term is an attribute of the model: its items are submodules, not views."""
     return isinstance(term, Part | Self)
 
 
-def after_effect(state: State, term: Apply, place: Place, rule: HeadRule) -> State:
-    """The state after a call that is made for its effect, and is not looked into."""
-    if _is_silent(term.function, rule):
-        return state
-    receiver = term.function.owner if isinstance(term.function, Part) else None
-    touched = [receiver] if receiver is not None else []
-    touched += [*term.arguments, *(value for _, value in term.keywords)]
-    why = Unknown(f"{show(term.function)}() may have changed it", str(place), place=place)
-    for one in touched:
-        is_value = isinstance(one, Apply | Changed | Item) or one in state.names.values()
-        if is_value and not isinstance(one, Constant | Global | Self):
-            state = changed_to(state, one, why, place, rule)
-    return state
-
-
-def _is_silent(function: Term, rule: HeadRule) -> bool:
-    name = function.name if isinstance(function, Global) else show(function)
-    return any(fnmatchcase(name, glob) for glob in rule.silent_calls)
-
-
 def touched_names(node: ast.AST) -> frozenset[str]:
     """Local names that a statement may bind, or whose objects it may change."""
+    found = set(stored_names(node))
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Subscript(ctx=ast.Store()) | ast.Attribute(ctx=ast.Store()):
+                found.update(_root_names(inner))
+            case ast.Call(func=func, args=args, keywords=keywords):
+                for part in (func, *args, *(k.value for k in keywords)):
+                    found.update(_root_names(part))
+            case ast.AugAssign(target=target):
+                found.update(_root_names(target))
+    return frozenset(found - {"self"})
+
+
+def stored_names(node: ast.AST) -> frozenset[str]:
+    """Local names that a statement binds."""
     found: set[str] = set()
     for inner in ast.walk(node):
         match inner:
@@ -117,18 +118,13 @@ def touched_names(node: ast.AST) -> frozenset[str]:
                 found.add(name)
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
                 found.add(name)
-            case ast.ExceptHandler(name=str() as name):
+            case ast.ExceptHandler(name=str() as name) | ast.MatchAs(name=str() as name):
+                found.add(name)
+            case ast.MatchStar(name=str() as name) | ast.MatchMapping(rest=str() as name):
                 found.add(name)
             case ast.alias(name=name, asname=asname):
                 found.add(asname or name.partition(".")[0])
-            case ast.Subscript(ctx=ast.Store()) | ast.Attribute(ctx=ast.Store()):
-                found.update(_root_names(inner))
-            case ast.Expr(value=ast.Call() as call):
-                for part in (call.func, *call.args, *(k.value for k in call.keywords)):
-                    found.update(_root_names(part))
-            case ast.Call(func=ast.Attribute(attr=attr, value=value)) if in_place(attr):
-                found.update(_root_names(value))
-    return frozenset(found - {"self"})
+    return frozenset(found)
 
 
 def _root_names(node: ast.AST) -> frozenset[str]:

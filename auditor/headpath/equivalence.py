@@ -12,6 +12,7 @@ functions of the same input stay ``unproven``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -190,7 +191,8 @@ def _on_condition(logits: Branch, sides: tuple[str, str]) -> Equivalence:
 
 
 def _is_positive(term: Term | None) -> bool:
-    return isinstance(term, Constant) and isinstance(term.value, int | float) and term.value > 0
+    number = term.value if isinstance(term, Constant) else None
+    return isinstance(number, int | float) and 0 < number < math.inf
 
 
 def _ignored_changes(logits: HeadPath, tokens: HeadPath) -> Iterator[Equivalence]:

@@ -8,22 +8,31 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 
-from auditor.headpath.attributes import Bodies, dotted_name
+from auditor.classes import Missing, linearise
+from auditor.headpath.attributes import Attribute, dotted_name
+from auditor.headpath.bodies import Bodies
+from auditor.headpath.effects import touched_names
 from auditor.headpath.state import Frame, Guard, Outcome, State, Values
+from auditor.headpath.stores import NAMESPACES, mangled
 from auditor.headpath.terms import (
+    Changed,
     Constant,
     Global,
     Item,
     Logits,
     Operation,
     Part,
+    Stored,
     Term,
     TopTokens,
     Unknown,
+    is_model_part,
+    may_be_same,
+    show,
 )
 from auditor.headpath.things import Things
 from auditor.rulesdata import HeadRule
-from auditor.values import ClassValue, Foreign, Function, Place
+from auditor.values import ClassValue, Foreign, Function, ModuleValue, Place
 
 _BINARY: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
@@ -66,6 +75,10 @@ class Expressions(Things, ABC):
     @abstractmethod
     def call(self, node: ast.Call, state: State, frame: Frame) -> Values:
         """The terms that a call may stand for."""
+
+    @abstractmethod
+    def disturbed(self, term: Term, why: Unknown, state: State) -> State:
+        """The state after a value was handed to something that may change it."""
 
     @abstractmethod
     def enter(
@@ -139,14 +152,15 @@ class Expressions(Things, ABC):
             case ast.Name(id=name):
                 return [(self._name(name, node, state, frame), state)]
             case ast.Attribute(value=owner, attr=attr):
+                private = own_name(attr, frame)
                 return [
                     pair
                     for term, after in self.expr(owner, state, frame)
-                    for pair in self._part(term, attr, place, after, frame)
+                    for pair in self._part(term, private, place, after, frame)
                 ]
             case ast.Subscript(value=owner, slice=index):
                 return [
-                    (_item(o, i, place), after)
+                    self._item(o, i, place, after)
                     for (o, i), after in self._several((owner, index), state, frame)
                 ]
             case ast.Call():
@@ -160,7 +174,7 @@ class Expressions(Things, ABC):
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 return self._operation(_COMPARE[type(op)], (left, right), place, state, frame)
             case ast.BoolOp(values=[_, *rest]) if any(map(_binds, rest)):
-                return [(self._unknown("a part of it may not run", node, frame), state)]
+                return [self._skipped("a part of it may not run", node, state, frame)]
             case ast.BoolOp(op=op, values=values):
                 return self._operation(type(op).__name__.lower(), values, place, state, frame)
             case ast.Tuple(elts=elts) | ast.List(elts=elts) | ast.Set(elts=elts):
@@ -183,7 +197,20 @@ class Expressions(Things, ABC):
                 return self._operation("*", (value,), place, state, frame)
             case _:
                 reason = f"a {type(node).__name__} expression"
-                return [(self._unknown(reason, node, frame), state)]
+                return [self._skipped(reason, node, state, frame)]
+
+    def _skipped(
+        self, reason: str, node: ast.expr, state: State, frame: Frame
+    ) -> tuple[Term, State]:
+        """An expression that is not followed: what it may bind or change is unknown after it."""
+        why = self._unknown(reason, node, frame)
+        for name in touched_names(node):
+            if name in state.names:
+                state = self.disturbed(state.names[name], why, state)
+        bound = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and _is_store(n)}
+        names = {**state.names, **dict.fromkeys(bound, why)}
+        lost = why if hands_over_self(node) else state.lost
+        return why, replace(state, names=names, lost=lost)
 
     def _several(
         self, nodes: Sequence[ast.expr], state: State, frame: Frame
@@ -212,17 +239,21 @@ class Expressions(Things, ABC):
         return Global(self._dotted(name, frame), place=place)
 
     def _dotted(self, name: str, frame: Frame) -> str:
-        """The dotted name behind a name of a module; the name itself where it is not known."""
+        """The dotted name behind a name of a module; the name itself where it is a builtin.
+
+        Of two modules, each has its own constants.
+        """
         value = self._bodies.named(frame.scope, name)
         match value:
             case ClassValue():
                 return value.dotted
-            case Foreign(name=dotted):
+            case Foreign(name=dotted) | ModuleValue(name=dotted):
                 return dotted
             case Function():
                 return f"{value.module.name}.{value.facts.name}"
             case _:
-                return str(getattr(value, "name", name))
+                module = frame.scope.module
+                return f"{module.name}.{name}" if name in module.names else name
 
     def _part(self, owner: Term, name: str, place: Place, state: State, frame: Frame) -> Values:
         """``owner.name``: what was stored there, an alias, a property, or the attribute."""
@@ -231,19 +262,89 @@ class Expressions(Things, ABC):
         part = Part(owner, name, place=place)
         if part in state.stores:
             return [(state.stores[part], state)]
-        values = self.values_of(owner, name)
+        known = self._overwritten(part, state)
+        if known is not None:
+            return [(known, state)]
+        if name in NAMESPACES and is_model_part(owner):
+            why = Unknown(f"what is done with {name} is not followed", str(place), place=place)
+            return [(why, replace(state, lost=why))]
         cls = self.class_of(owner)
-        fixed = isinstance(cls, ClassValue) and self._attributes.elsewhere(cls, name) is None
-        if len(values) == 1 and values[0].alias and fixed and name != values[0].alias[-1]:
+        if isinstance(cls, ClassValue):
+            return self._attribute(part, cls, place, state, frame)
+        return [(part, state)]
+
+    def _overwritten(self, part: Term, state: State) -> Term | None:
+        """Why a part of the model is not what it was, where something else may be there now."""
+        if not is_model_part(part):
+            return None
+        if state.lost is not None:
+            return state.lost
+        for key, value in state.stores.items():
+            if key == part or not is_model_part(key):
+                continue
+            # What is put in an attribute is there alone; a change in place is seen by any name.
+            in_place = isinstance(value, Changed | Stored)
+            if may_be_same(key, part, in_place):
+                where = key.place or Place("", 0)
+                reason = f"it may be {show(key)}, which was set before"
+                known = value if isinstance(value, Unknown) else None
+                return known or Unknown(reason, str(where), place=where)
+        return None
+
+    def _item(self, owner: Term, index: Term, place: Place, state: State) -> tuple[Term, State]:
+        term = _item(owner, index, place)
+        if isinstance(term, Item) and term in state.stores:
+            return state.stores[term], state
+        if isinstance(term, Item):
+            return self._overwritten(term, state) or term, state
+        return term, state
+
+    def _attribute(
+        self, part: Part, cls: ClassValue, place: Place, state: State, frame: Frame
+    ) -> Values:
+        """An attribute of an object whose class is known."""
+        owner, name = part.owner, part.name
+        by_class = self.found(cls, name)
+        if isinstance(by_class, Missing) and self.is_hooked(cls):
+            return [(self._not_plain(f"{cls.dotted} computes its attributes", place), state)]
+        values = self.values_of(owner, name)
+        method = self.method(cls, name) if not isinstance(by_class, Missing) else None
+        if method is not None and _is_property(method[1]) and self._is_transparent(*method[::-1]):
+            return self.enter(method[0], method[1], owner, (), {}, place, state, frame)
+        is_set = bool(values) or self.changed(owner, name) is not None
+        if not isinstance(by_class, Missing) and (is_set or _is_computed(method)):
+            reason = f"{cls.dotted} has {name} as well as its instances"
+            return [(self._not_plain(reason, place), state)]
+        if len(values) == 1 and values[0].alias and self._is_settled(owner, values[0], name):
             term: Term = owner
             for attr in values[0].alias:
                 term = Part(term, attr, place=place)
             return [(term, state)]
-        if isinstance(cls, ClassValue) and not values:
-            found = self.method(cls, name)
-            if found is not None and _is_property(found[1]):
-                return self.enter(found[0], found[1], owner, (), {}, place, state, frame)
-        return [(part, state)]
+        if not any(map(_may_be_alias, values)):
+            return [(part, state)]
+        loose = replace(part, loose=True)
+        return [(self._overwritten(loose, state) or loose, state)]
+
+    @staticmethod
+    def _not_plain(reason: str, place: Place) -> Unknown:
+        return Unknown(reason, str(place), place=place)
+
+    def _is_settled(self, owner: Term, alias: Attribute, name: str) -> bool:
+        """Whether an alias still names what its target does: nothing sets either one later."""
+        if self.elsewhere(owner, name) is not None:
+            return False
+        for position, attr in enumerate(alias.alias):
+            targets = self.values_of(owner, attr)
+            if len(targets) != 1 or self.elsewhere(owner, attr) is not None:
+                return False
+            (target,) = targets
+            if position == 0:
+                later = target.where.line >= alias.where.line
+                bases = linearise(alias.init)
+                if target.init not in bases or (target.init is alias.init and later):
+                    return False
+            owner = Part(owner, attr)
+        return True
 
     def _unknown(self, reason: str, node: ast.AST, frame: Frame) -> Unknown:
         place = self._place(frame.owner or frame.scope, node)
@@ -281,6 +382,35 @@ def _normal_test(term: Term) -> tuple[Term, bool]:
             return Operation(_NEGATED[name], operands, place=term.place), True
         case _:
             return term, False
+
+
+def _is_computed(method: tuple[ClassValue, ast.FunctionDef] | None) -> bool:
+    """Whether a class has something else than a plain method: a setter, a descriptor."""
+    return method is not None and bool(method[1].decorator_list)
+
+
+def _may_be_alias(value: Attribute) -> bool:
+    """Whether a value may be an object that another attribute holds as well."""
+    if value.is_none or value.cls is not None or value.item is not None:
+        return False
+    if value.call is None:
+        return True
+    return any(isinstance(node, ast.Name) and node.id == "self" for node in ast.walk(value.call))
+
+
+def own_name(name: str, frame: Frame) -> str:
+    """A private name as the class means it whose body it stands in."""
+    cls = frame.owner.qualname.rpartition(".")[2] if frame.owner is not None else None
+    return mangled(name, cls)
+
+
+def hands_over_self(node: ast.AST) -> bool:
+    """Whether the model is named where something is called or computed: it may change there."""
+    return any(isinstance(inner, ast.Name) and inner.id == "self" for inner in ast.walk(node))
+
+
+def _is_store(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Store | ast.Del)
 
 
 def _is_property(function: ast.FunctionDef) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from auditor.headpath.attributes import Bodies
+from auditor.headpath.bodies import Bodies
 from auditor.headpath.brief import name_of
 from auditor.headpath.path import HeadPath, step_parameters
 from auditor.headpath.shapes import norm_of
@@ -93,6 +93,10 @@ class Forward(Symbolic):
         if self_term is not None and self._is_on_the_way(self_term):
             return super().enter(owner, function, self_term, args, named, place, state, frame)
         return [(Apply(Part(self_term or Self(), function.name), args, place=place), state)]
+
+    def disturbed(self, term: Term, why: Unknown, state: State) -> State:
+        """What is changed in place: it stays normed or raw, as far as that is asked here."""
+        return state
 
     def _is_on_the_way(self, term: Term) -> bool:
         match term:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from auditor.headpath.state import Check, Guard, Outcome
 from auditor.headpath.terms import (
+    Apply,
     Changed,
     Constant,
     Global,
@@ -140,7 +141,7 @@ def _outermost(term: Term) -> tuple[Term | None, Post]:
     match term:
         case Stored(base=base, index=index, value=value) if _has_head(value):
             table = _remap_table(index)
-            if table is not None and not _has_head_outside_shape(base):
+            if table is not None and _is_lowest(base):
                 return value, Post("remap", table, show(table))
             return value, Post("change", None, show(term))
         case Operation(name="+", operands=(left, Item(owner=table, index=index))) if left == index:
@@ -169,10 +170,38 @@ def _has_head(term: Term) -> bool:
     return any(isinstance(part, Logits | TopTokens) for part in walk(term))
 
 
-def _has_head_outside_shape(base: Term) -> bool:
-    """Whether ``base`` holds logits themselves, and not only their shape or device."""
+def _is_lowest(base: Term) -> bool:
+    """Whether ``base`` is a tensor of minus infinity, which no other logit is below."""
     match base:
-        case Logits() | TopTokens() | Stored() | Changed():
+        case Apply(function=Part(name="new_full"), arguments=(_, fill)):
+            return _is_minus_infinity(fill)
+        case Apply(function=Global(name="torch.full"), arguments=(_, fill)):
+            return _is_minus_infinity(fill)
+        case Apply(
+            function=Part(name="new_full") | Global(name="torch.full"),
+            keywords=keywords,
+        ):
+            return any(key == "fill_value" and _is_minus_infinity(fill) for key, fill in keywords)
+        case Changed(method="fill_", arguments=(fill,)):
+            return _is_minus_infinity(fill)
+        case _:
+            return False
+
+
+def _is_minus_infinity(term: Term) -> bool:
+    match term:
+        case Apply(function=Global(name="float"), arguments=(Constant(value=str() as text),)):
+            return text.strip().lower() in ("-inf", "-infinity")
+        case Operation(name="-", operands=(Global(name="torch.inf" | "math.inf" | "numpy.inf"),)):
+            return True
+        case Operation(
+            name="-",
+            operands=(
+                Apply(function=Global(name="float"), arguments=(Constant(value=str() as text),)),
+            ),
+        ):
+            return text.strip().lower() in ("inf", "infinity", "+inf", "+infinity")
+        case Part(owner=Apply(function=Global(name="torch.finfo")), name="min"):
             return True
         case _:
             return False
@@ -181,7 +210,7 @@ def _has_head_outside_shape(base: Term) -> bool:
 def _remap_table(index: Term) -> Term | None:
     """The table of ``[:, arange + table]``: draft ids moved to target ids."""
     match index:
-        case Operation(name="tuple", operands=(Operation(name="slice"), targets)):
+        case Operation(name="tuple", operands=(rows, targets)) if _is_whole(rows):
             match targets:
                 case Operation(name="+", operands=(left, Part() as table)) if _is_arange(left):
                     return table
@@ -191,8 +220,23 @@ def _remap_table(index: Term) -> Term | None:
 
 
 def _is_arange(term: Term) -> bool:
-    function = getattr(term, "function", None)
-    return isinstance(function, Global) and function.name.rpartition(".")[2] == "arange"
+    """Whether ``arange(n)``: each draft id at its own place."""
+    match term:
+        case Apply(function=Global(name=name), arguments=arguments, keywords=keywords):
+            counts = [
+                *arguments,
+                *(value for key, value in keywords if key in ("start", "end", "step")),
+            ]
+            from_zero = len(counts) == 1 or (len(counts) == 2 and counts[0] == Constant(0))
+            return name.rpartition(".")[2] == "arange" and from_zero and len(counts) < 3
+        case _:
+            return False
+
+
+def _is_whole(index: Term) -> bool:
+    """Whether an index leaves all rows as they are."""
+    nothing = Constant(None)
+    return index in (Global("..."), Operation("slice", (nothing, nothing, nothing)))
 
 
 def _is_padding_slice(index: Term) -> bool:
@@ -200,9 +244,8 @@ def _is_padding_slice(index: Term) -> bool:
     match index:
         case Operation(name="tuple", operands=(first, Operation(name="slice", operands=last))):
             from_start = isinstance(last[0], Constant) and last[0].value in (None, 0)
-            nothing = Constant(None)
-            whole = first in (Global("..."), Operation("slice", (nothing, nothing, nothing)))
-            return from_start and whole and isinstance(last[2], Constant) and last[2].value is None
+            no_step = isinstance(last[2], Constant) and last[2].value is None
+            return from_start and _is_whole(first) and no_step
         case _:
             return False
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from auditor.headpath.terms import (
     Term,
+    Unknown,
 )
 from auditor.values import ClassValue, Place
 
@@ -33,7 +34,8 @@ class Check:
 class State:
     """Where a branch of the run stands; ``raised`` is what it raises, when it does.
 
-    ``passed`` are the parts of the model that were handed to a method as arguments.
+    ``passed`` are the parts of the model that were handed to a method as arguments. ``lost`` is why
+    no attribute of the model is known any more, where that is so.
     """
 
     names: Mapping[str, Term]
@@ -43,6 +45,7 @@ class State:
     hops: tuple[Place, ...] = ()
     raised: Check | None = None
     passed: tuple[Term, ...] = ()
+    lost: Unknown | None = None
 
     def bound(self, name: str, term: Term) -> State:
         """The state after ``name = term``."""
@@ -55,6 +58,7 @@ class State:
             self.hops,
             self.raised,
             self.passed,
+            self.lost,
         )
 
 

@@ -13,8 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from auditor.headpath.arguments import parameters
-from auditor.headpath.calls import Calls
-from auditor.headpath.effects import after_effect, changed_to, touched_names
+from auditor.headpath.attributes import dotted_name
+from auditor.headpath.calls import Calls, is_generator
+from auditor.headpath.effects import changed_to, stored_names, touched_names
+from auditor.headpath.expressions import hands_over_self, own_name
 from auditor.headpath.state import Check, Ends, Frame, Outcome, State, TooManyPaths
 from auditor.headpath.terms import (
     Apply,
@@ -26,13 +28,11 @@ from auditor.headpath.terms import (
     Module,
     Operation,
     Param,
-    Part,
     Self,
     Stored,
     Term,
     TopTokens,
     Unknown,
-    unknowns,
 )
 from auditor.values import ClassValue, Place
 
@@ -46,16 +46,6 @@ _WHAT: dict[type[ast.stmt], str] = {
     ast.With: "a with statement", ast.Match: "a match statement", ast.Delete: "a del statement",
     ast.FunctionDef: "a nested function", ast.ClassDef: "a nested class",
 }  # fmt: skip
-
-
-def _hands_over_self(node: ast.AST) -> bool:
-    """Whether something is called in ``node`` on the model, or with it as an argument."""
-    return any(
-        isinstance(inner, ast.Name) and inner.id == "self"
-        for call in ast.walk(node)
-        if isinstance(call, ast.Call)
-        for inner in ast.walk(call)
-    )
 
 
 class Symbolic(Calls):
@@ -77,8 +67,8 @@ class Symbolic(Calls):
             return self._not_run(f"{name} has a decorator that is not known", where)
         elsewhere = self._attributes.elsewhere(self._root, name)
         if elsewhere is not None or self.values_of(Self(), name):
-            return self._not_run(f"{name} is set on the instance as well", elsewhere or where)
-        if any(isinstance(node, ast.Yield | ast.YieldFrom) for node in ast.walk(function)):
+            return self._not_run(f"{name} may be set on the instance as well", elsewhere or where)
+        if is_generator(function):
             return self._not_run(f"{name} is a generator", where)
         try:
             return self._run(owner, function, first)
@@ -173,8 +163,7 @@ class Symbolic(Calls):
                 check = Check(text, self._place(frame.owner, node))
                 return [("raise", None, replace(state, raised=check))]
             case ast.With(items=items, body=body):
-                named = any(item.optional_vars is not None for item in items)
-                if named or any(_hands_over_self(item.context_expr) for item in items):
+                if not all(self._is_silent(item, frame) for item in items):
                     return self._not_followed(node, state, frame)
                 return self._block(body, state, frame)
             case ast.Import(names=names):
@@ -185,8 +174,10 @@ class Symbolic(Calls):
                 origin = _absolute(node, frame.scope)
                 terms = {(n.asname or n.name): Global(f"{origin}.{n.name}") for n in names}
                 return [("next", None, replace(state, names={**state.names, **terms}))]
-            case ast.Pass() | ast.Global():
+            case ast.Pass():
                 return [("next", None, state)]
+            case ast.Delete(targets=targets):
+                return self._delete(targets, state, frame)
             case _:
                 return self._not_followed(node, state, frame)
 
@@ -203,13 +194,39 @@ class Symbolic(Calls):
                 ends.append(("raise", None, replace(after, raised=check)))
         return ends
 
+    def _is_silent(self, item: ast.withitem, frame: Frame) -> bool:
+        """Whether a context manager is known to compute nothing."""
+        call = item.context_expr
+        if item.optional_vars is not None or not isinstance(call, ast.Call):
+            return False
+        head, _, rest = dotted_name(call.func).partition(".")
+        dotted = f"{self._dotted(head, frame)}.{rest}" if rest else self._dotted(head, frame)
+        inner = [node for one in (*call.args, *call.keywords) for node in ast.walk(one)]
+        return dotted in self._rule.silent_contexts and not any(
+            isinstance(node, ast.Call) for node in inner
+        )
+
+    def _delete(self, targets: Sequence[ast.expr], state: State, frame: Frame) -> Ends:
+        """``del``: what was there is not known any more."""
+        ends: list[State] = [state]
+        for target in targets:
+            why = self._unknown("it was deleted", target, frame)
+            ends = [s for at in ends for s in self._store(target, why, at, frame)]
+        return [("next", None, at) for at in ends]
+
     def _not_followed(self, node: ast.stmt, state: State, frame: Frame) -> Ends:
         """A statement that is not followed: all that it may bind or change is unknown after it."""
         why = self._unknown(f"{_WHAT.get(type(node), 'a statement')} is not followed", node, frame)
-        names = {**state.names, **dict.fromkeys(touched_names(node), why)}
-        ends: Ends = [("next", None, replace(state, names=names))]
+        before = state
+        touched = touched_names(node)
+        for name in sorted(touched & state.names.keys()):
+            state = self.disturbed(state.names[name], why, state)
+        bound = touched & (state.names.keys() | stored_names(node))
+        ends: Ends = [
+            ("next", None, replace(state, names={**state.names, **dict.fromkeys(bound, why)}))
+        ]
         for inner in ast.walk(node):
-            if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store):
+            if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store | ast.Del):
                 ends = [
                     ("next", None, s)
                     for _, _, at in ends
@@ -218,22 +235,13 @@ class Symbolic(Calls):
         returns = any(
             isinstance(inner, ast.Return | ast.Yield | ast.YieldFrom) for inner in ast.walk(node)
         )
-        if returns or _hands_over_self(node):
-            ends.append(("return", why, state))
+        if returns or _calls_with_self(node):
+            ends.append(("return", why, before))
         return ends
 
     def _expression_statement(self, value: ast.expr, state: State, frame: Frame) -> Ends:
-        """A call for its effect: what it is handed may have changed."""
-        ends: Ends = []
-        place = self._place(frame.owner, value)
-        for term, after in self.expr(value, state, frame):
-            if isinstance(term, Apply) and isinstance(value, ast.Call):
-                after = after_effect(after, term, place, self._rule)
-            ends.append(("next", None, after))
-            if unknowns(term) and _hands_over_self(value):
-                # What was not followed may have changed any part of the model.
-                ends.append(("return", unknowns(term)[0], after))
-        return ends
+        """A call for its effect, which is in the state after it."""
+        return [("next", None, after) for _, after in self.expr(value, state, frame)]
 
     def _augment(
         self, node: ast.AugAssign, target: ast.expr, load: ast.BinOp, state: State, frame: Frame
@@ -265,8 +273,6 @@ class Symbolic(Calls):
             for target in targets:
                 after = [s for one in after for s in self._store(target, term, one, frame)]
             ends.extend(("next", None, s) for s in after)
-            if isinstance(term, Unknown) and _hands_over_self(value):
-                ends.append(("return", term, at))
         return ends
 
     def _store(self, target: ast.expr, term: Term, state: State, frame: Frame) -> list[State]:
@@ -276,7 +282,7 @@ class Symbolic(Calls):
                 return [state.bound(name, term)]
             case ast.Attribute(value=owner, attr=attr):
                 return [
-                    replace(s, stores={**s.stores, Part(o, attr, place=place): term})
+                    self.stored(o, own_name(attr, frame), term, place, s)
                     for o, s in self.expr(owner, state, frame)
                 ]
             case ast.Subscript(value=owner, slice=index):
@@ -307,6 +313,11 @@ class Symbolic(Calls):
         return states
 
 
+def _calls_with_self(node: ast.AST) -> bool:
+    """Whether something is called in ``node`` on the model, or with it as an argument."""
+    return any(hands_over_self(call) for call in ast.walk(node) if isinstance(call, ast.Call))
+
+
 def _raising(end: tuple[str, Term | None, State]) -> tuple[str, Term | None, State]:
     """The end of a statement in which something was called that raises."""
     return end if end[2].raised is None else ("raise", None, end[2])
@@ -322,4 +333,6 @@ def _absolute(node: ast.ImportFrom, scope: ClassValue) -> str:
 
 
 def _as_load(target: ast.expr) -> ast.expr:
-    return ast.parse(ast.unparse(target), mode="eval").body
+    load = ast.parse(ast.unparse(target), mode="eval").body
+    ast.increment_lineno(load, target.lineno - 1)
+    return load

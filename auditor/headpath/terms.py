@@ -34,9 +34,18 @@ class Param(_Placed):
 
 @dataclass(frozen=True, slots=True)
 class Constant(_Placed):
-    """A literal."""
+    """A literal. ``True``, ``1`` and ``1.0`` are three, though Python takes them for equal."""
 
     value: Scalar
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[type, str]:
+        return type(self.value), repr(self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +57,14 @@ class Global(_Placed):
 
 @dataclass(frozen=True, slots=True)
 class Part(_Placed):
-    """An attribute (``self.model.lm_head``)."""
+    """An attribute (``self.model.lm_head``).
+
+    ``loose`` where it may be another name for what some other attribute holds.
+    """
 
     owner: Term
     name: str
+    loose: bool = field(default=False, compare=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +94,10 @@ class Apply(_Placed):
 
 @dataclass(frozen=True, slots=True)
 class Module(_Placed):
-    """A submodule applied to its input. ``kind`` is ``norm`` or ``other``; ``label`` its class."""
+    """A submodule applied to its input; ``label`` is its class.
+
+    ``kind`` is ``norm``, ``perhaps`` for what may give its input back, or ``other``.
+    """
 
     module: Term
     kind: str
@@ -218,6 +234,22 @@ def is_model_part(term: Term) -> bool:
     while isinstance(term, Part | Item):
         term = term.owner
     return isinstance(term, Self)
+
+
+def may_be_same(left: Term, right: Term, aliases: bool = True) -> bool:
+    """Whether two parts of the model may be one object.
+
+    Without ``aliases``, attributes of other names are taken to hold other objects.
+    """
+    match left, right:
+        case Item(owner=a, index=i), Item(owner=b, index=j):
+            apart = isinstance(i, Constant) and isinstance(j, Constant) and i != j
+            return not apart and may_be_same(a, b, aliases)
+        case Part(owner=a, name=x), Part(owner=b, name=y) if x == y:
+            return may_be_same(a, b, aliases)
+        case _:
+            loose = any(isinstance(one, Part) and one.loose for one in (left, right))
+            return (aliases and loose) or left == right
 
 
 class Sizes:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from auditor.classes import Found, Missing, Open, linearise, lookup, own_attribute
-from auditor.headpath.attributes import Attribute, Attributes, Bodies, dotted_name
-from auditor.headpath.bodies import is_nested_deeply
+from auditor.classes import Found, Lookup, Missing, Open, linearise, lookup, own_attribute
+from auditor.headpath.attributes import Attribute, Attributes, dotted_name
+from auditor.headpath.bodies import Bodies, is_nested_deeply
+from auditor.headpath.changes import foreign_class
+from auditor.headpath.stores import mangled
 from auditor.headpath.terms import (
     Changed,
     Constant,
@@ -24,12 +26,35 @@ from auditor.headpath.terms import (
     children,
 )
 from auditor.rulesdata import HeadRule
-from auditor.values import Builtin, ClassValue, Foreign, Function, Place
+from auditor.values import Builtin, ClassValue, Foreign, Function, Place, Value
 
 
 def _is_last(function: ast.FunctionDef, own: Found | Open) -> bool:
     """Whether a ``def`` is what binds the name in the end: nothing after it does so again."""
     return isinstance(own, Found) and own.where.line == function.lineno
+
+
+def _bare(name: str, cls: ClassValue) -> str:
+    """A name as the body of ``cls`` spells it: ``__x`` for its own ``_C__x``."""
+    if not name.startswith("_") or "__" not in name:
+        return name
+    prefix = f"_{cls.qualname.rpartition('.')[2].lstrip('_')}"
+    rest = name.removeprefix(prefix)
+    return rest if mangled(rest, cls.qualname.rpartition(".")[2]) == name else name
+
+
+def _is_instance(value: Attribute) -> bool:
+    """Whether a value is an instance that a call has made, and so not None."""
+    named = isinstance(value.cls, ClassValue) or foreign_class(value.cls)
+    return value.call is not None and (named or _is_tensor(value.cls))
+
+
+def _is_tensor(made: ClassValue | Foreign | None) -> bool:
+    return isinstance(made, Foreign) and made.name.startswith("torch.")
+
+
+#: Methods of a class by which it has a say in how its attributes are read and set.
+_HOOKS = ("__getattr__", "__getattribute__", "__setattr__", "__delattr__")
 
 
 class Things:
@@ -44,6 +69,7 @@ class Things:
         self._classes: dict[int, tuple[Term, ClassValue | Foreign | None]] = {}
         self._kinds: dict[tuple[int, tuple[str, ...]], bool] = {}
         self._holders: dict[int, tuple[Term, bool]] = {}
+        self._hooked: dict[int, tuple[ClassValue, bool]] = {}
         self._sizes = Sizes()
 
     def class_of(self, term: Term) -> ClassValue | Foreign | None:
@@ -60,11 +86,40 @@ class Things:
             case Self():
                 return self._root
             case Part(owner=owner, name=name):
-                return self._one_class(self.values_of(owner, name), item=False)
+                return self._settled_class(owner, name, item=False)
             case Item(owner=Part(owner=owner, name=name)):
-                return self._one_class(self.values_of(owner, name), item=True)
+                return self._settled_class(owner, name, item=True)
             case _:
                 return None
+
+    def _settled_class(self, owner: Term, name: str, item: bool) -> ClassValue | Foreign | None:
+        """The class that ``__init__`` says, unless something else may set the attribute."""
+        values = self.values_of(owner, name)
+        if not values or self.changed(owner, name) is not None:
+            return None
+        return self._one_class(values, item)
+
+    def changed(self, owner: Term, name: str) -> Place | None:
+        """Where the model, or the file of a class on the way, may set ``owner.name`` anew."""
+        cls = self.class_of(owner)
+        if not isinstance(cls, ClassValue):
+            return None
+        return self._attributes.changed(cls, name) or self.changed_by_others(owner, name)
+
+    def changed_by_others(self, owner: Term, name: str) -> Place | None:
+        """Where a class that holds ``owner``, or its file, may set ``owner.name``."""
+        while isinstance(owner, Part | Item):
+            owner = owner.owner
+            cls = self.class_of(owner)
+            if isinstance(cls, ClassValue):
+                found = self._attributes.changed_by(cls, name)
+                if found is not None:
+                    return found
+        return None
+
+    def elsewhere(self, owner: Term, name: str) -> Place | None:
+        """Where something other than ``__init__`` may set ``owner.name``, the engine included."""
+        return self.changed(owner, name) or self._attributes.outside(name)
 
     def values_of(self, owner: Term, name: str) -> tuple[Attribute, ...]:
         """What ``owner.name`` may be, as far as ``__init__`` says."""
@@ -85,9 +140,11 @@ class Things:
                 return value is None
             case Part(owner=owner, name=name):
                 return self._none(owner, name)
-            case Operation(name="and" | "or"):
+            case Operation(name="and" | "or" | "*"):
                 return None
-            case Logits() | TopTokens() | Module() | Stored() | Changed() | Operation() | Self():
+            case Module(kind=kind):
+                return False if kind == "norm" else None
+            case Logits() | TopTokens() | Stored() | Changed() | Operation() | Self():
                 return False
             case _:
                 return None
@@ -95,11 +152,13 @@ class Things:
     def _none(self, owner: Term, name: str) -> bool | None:
         values = self.values_of(owner, name)
         cls = self.class_of(owner)
-        if not values or not isinstance(cls, ClassValue) or self._attributes.elsewhere(cls, name):
+        if not values or not isinstance(cls, ClassValue) or self.elsewhere(owner, name):
+            return None
+        if self.is_hooked(cls) or not isinstance(self.found(cls, name), Missing):
             return None
         if all(value.is_none for value in values):
             return True
-        made = all(value.call is not None and value.cls is not None for value in values)
+        made = all(_is_instance(value) for value in values)
         return False if made or all(value.item for value in values) else None
 
     def method(
@@ -115,9 +174,10 @@ class Things:
             members = members[members.index(after) + 1 :]
         for member in members:
             if isinstance(member, ClassValue):
-                own = own_attribute(member, name)
+                bare = _bare(name, member)
+                own = own_attribute(member, bare)
                 if own is not None:
-                    function = self._bodies.functions(member).get(name)
+                    function = self._bodies.functions(member).get(bare)
                     if function is None or is_nested_deeply(function):
                         return None
                     return (member, function) if _is_last(function, own) else None
@@ -146,14 +206,41 @@ class Things:
             case _:
                 return dotted
 
+    def found(self, cls: ClassValue, name: str) -> Lookup:
+        """What the class has under a name, private names as the bodies of classes mean them."""
+        for member in linearise(cls):
+            if isinstance(member, ClassValue) and _bare(name, member) != name:
+                return own_attribute(member, _bare(name, member)) or lookup(cls, name)
+        return lookup(cls, name)
+
+    def is_hooked(self, cls: ClassValue) -> bool:
+        """Whether a class of the tree has a say in how its attributes are read and set."""
+        known = self._hooked.get(id(cls))
+        if known is None:
+            hooked = any(not isinstance(lookup(cls, hook), Missing) for hook in _HOOKS)
+            known = self._hooked[id(cls)] = (cls, hooked)
+        return known[1]
+
     def may_have(self, cls: ClassValue, name: str) -> bool:
-        """Whether an instance may have an attribute by any way that the tree shows."""
+        """Whether an instance may have an attribute, by the tree or by a base outside it."""
         return bool(
             self._attributes.of(cls, name)
             or self._attributes.elsewhere(cls, name)
-            or not isinstance(lookup(cls, name), Missing)
-            or not isinstance(lookup(cls, "__getattr__"), Missing)
+            or not isinstance(self.found(cls, name), Missing)
+            or self.is_hooked(cls)
+            or self._by_outside(cls, name)
         )
+
+    def _by_outside(self, cls: ClassValue, name: str) -> bool:
+        """Whether a base outside the tree gives instances this attribute, or might."""
+        for member in linearise(cls):
+            if isinstance(member, Foreign):
+                known = member.name in self._rule.plain_bases
+                if not known or name in self._rule.module_attributes:
+                    return True
+            elif isinstance(member, Builtin) and hasattr(object, name):
+                return True
+        return False
 
     def holds_processor(self, term: Term) -> bool:
         """Whether a term is the logits processor, or has it as a part."""
@@ -180,6 +267,21 @@ class Things:
                     return False
         return False
 
+    def is_plainly(self, cls: ClassValue | Foreign | None, names: Sequence[str]) -> bool:
+        """Whether calling an instance does what instances of one of ``names`` do.
+
+        A class that derives from one and has a ``forward`` or ``__call__`` of its own does not.
+        """
+        if not self.is_a(cls, names):
+            return False
+        for member in linearise(cls) if isinstance(cls, ClassValue) else ():
+            if self._derives_by_name(member, names):
+                return True
+            own = ("forward", "__call__")
+            if not isinstance(member, ClassValue) or any(own_attribute(member, n) for n in own):
+                return False
+        return isinstance(cls, Foreign)
+
     def is_a(self, cls: ClassValue | Foreign | None, names: Sequence[str]) -> bool:
         """Whether a class is, derives from, or stands in a module of, one of ``names``."""
         if isinstance(cls, Foreign):
@@ -193,13 +295,12 @@ class Things:
 
     @staticmethod
     def _derives(cls: ClassValue, names: Sequence[str]) -> bool:
-        for member in linearise(cls):
-            dotted = (
-                member.dotted if isinstance(member, ClassValue) else getattr(member, "name", "")
-            )
-            if any(dotted == name or dotted.startswith(f"{name}.") for name in names):
-                return True
-        return False
+        return any(Things._derives_by_name(member, names) for member in linearise(cls))
+
+    @staticmethod
+    def _derives_by_name(member: Value, names: Sequence[str]) -> bool:
+        dotted = member.dotted if isinstance(member, ClassValue) else getattr(member, "name", "")
+        return any(dotted == name or dotted.startswith(f"{name}.") for name in names)
 
     @staticmethod
     def _place(owner: ClassValue | None, node: ast.AST) -> Place:
