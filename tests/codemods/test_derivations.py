@@ -12,8 +12,7 @@ from auditor.api import Request, Resources, audit
 from auditor.coverage import Coverage
 from auditor.sources.tree import Source
 from codemods.overlay import overlaid
-from codemods.planning import Family, Plan
-from codemods.plans import Refusal
+from codemods.plans import Family, Plan, Refusal
 from codemods.reads import other_use
 
 FLAT = """
