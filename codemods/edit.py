@@ -59,8 +59,7 @@ def edited(
         for change in (one for one in own if one.site == site):
             new = _Class(change, parsed, width).apply(new, cls)
         replaced[cls] = new
-    result = module.visit(_Replace(replaced, passed, width))
-    assert isinstance(result, cst.Module)
+    result = _with_replaced(module, replaced, passed, width)
     package = path.rpartition("/")[0].replace("/", ".")
     for edit in edits:
         if isinstance(edit, AddMixin) and edit.mixin.rpartition(".")[0] != _module_name(path):
@@ -82,6 +81,20 @@ def line_width(tree: Tree) -> int:
 
 def _module_name(path: str) -> str:
     return path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+
+
+def _with_replaced(
+    module: cst.Module,
+    replaced: Mapping[cst.CSTNode, cst.ClassDef],
+    passed: Mapping[cst.Call, tuple[PassArgument, str]],
+    width: int,
+) -> cst.Module:
+    """The module with its new nodes; it is only walked where one stands further inside."""
+    if not passed and replaced.keys() <= set(module.body):
+        return module.with_changes(body=[replaced.get(node, node) for node in module.body])
+    result = module.visit(_Replace(replaced, passed, width))
+    assert isinstance(result, cst.Module)
+    return result
 
 
 class _Replace(cst.CSTTransformer):
@@ -150,8 +163,10 @@ class _Class:
         origin = self._parsed[edit.origin.path]
         source_cls = cls if edit.origin == edit.site else origin.cls(edit.origin)
         source = origin.method(source_cls, edit.source, edit.line)
-        calls = origin.calls(source, edit.spots)
-        moved = origin.between(source, edit.factor) if edit.factor is not None else []
+        calls = origin.calls(source_cls, source, edit.line, edit.spots)
+        moved: list[cst.BaseStatement] = []
+        if edit.factor is not None:
+            moved = origin.between(source_cls, source, edit.line, edit.factor)
         method = self._method(source, edit, calls, moved, indent)
         body: list[cst.CSTNode] = list(new.body.body)
         if edit.origin != edit.site:
