@@ -1,8 +1,8 @@
 """Whether a diff turns the bytes that it is for into the bytes that are wanted.
 
-``git apply`` is asked where there is a git, in a folder of its own that holds just the files that
-change. Without one, the diff is read again and applied hunk by hunk, with no fuzz and no offset:
-what git takes as well (the format is that of ``git-apply(1)``, "unified diff").
+The diff is read again and applied hunk by hunk, with no fuzz and no offset (the format is that of
+``git-apply(1)``, "unified diff"). Where there is a git, ``git apply`` is asked as well, in a folder
+of its own that holds just the files that change; it takes a hunk that is a few lines off.
 """
 
 from __future__ import annotations
@@ -29,14 +29,13 @@ def applier() -> str:
 
 def misapplied(before: Mapping[str, bytes], after: Mapping[str, bytes], diff: bytes) -> str | None:
     """Why ``diff`` does not turn ``before`` into ``after``; None where it does."""
-    git = shutil.which("git")
-    if git is not None:
-        return _misapplied_by_git(git, before, after, diff)
     try:
         found = applied(before, diff)
     except ValueError as error:
         return f"the diff does not apply: {error}"
-    return _difference(after, found)
+    git = shutil.which("git")
+    why = _difference(after, found)
+    return _misapplied_by_git(git, before, after, diff) if why is None and git is not None else why
 
 
 def _difference(wanted: Mapping[str, bytes], found: Mapping[str, bytes]) -> str | None:

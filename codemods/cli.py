@@ -237,6 +237,8 @@ def _flag_docstring(
     source: Source, root: Path | None, output: str | None, allow_dirty: bool
 ) -> int:
     from auditor.rulesdata import capability
+    from codemods.applying import misapplied
+    from codemods.diff import diff_of
     from codemods.flag import flag_change
     from codemods.gather import CAPABILITY
 
@@ -244,6 +246,10 @@ def _flag_docstring(
     if change is None:
         click.echo("the docstring of the setting says so already", err=True)
         return OK
+    before, after = {change.path: change.before}, {change.path: change.after}
+    why = misapplied(before, after, diff_of(before, after))
+    if why is not None:
+        raise UsageError(why, where=change.path, next_step="Nothing was changed.")
     _deliver([("flag-docstring", (change,))], root, output, allow_dirty)
     return OK
 

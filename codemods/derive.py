@@ -38,7 +38,7 @@ from codemods.plans import (
     Refused,
     Site,
 )
-from codemods.reads import keeps_on_self, other_use
+from codemods.reads import idle, keeps_on_self, other_use
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +102,8 @@ class _Derive:
         place = first.place or self._place
         self._refuse_reads(path, links)
         if not any(keeps_on_self(link.function) for link in links) and self._mixin_fits(path):
+            if self._tree.is_target(self._cls):
+                self._refuse_target(self._cls)
             edit = AddMixin(self._root_site(links[0]), self._mixin().dotted)
             why = f"`{brief(path)}` is what {self._mixin().qualname} computes"
             return Derivation("mixin", "mixin", (edit,), path.show(), brief(path), place, why)
@@ -172,11 +174,13 @@ class _Derive:
         if any(branch.post for branch in path.branches):
             return
         for link in links:
-            use = other_use(link.function, link.calls)
+            use = other_use(link.function, link.calls, idle(link.function, link.calls))
             if use is not None:
-                reason = f"{link.owner.qualname}.{link.function.name} uses the logits it computes"
+                does = "checks" if isinstance(use, ast.Assert) else "uses"
+                reason = f"{link.owner.qualname}.{link.function.name} {does} the logits it computes"
                 where = Place(link.owner.module.path, use.lineno)
-                raise _refused("logits-changed", f"{reason}: {ast.unparse(use)}", where)
+                text = ast.unparse(use).partition("\n")[0]
+                raise _refused("logits-changed", f"{reason}: {text}", where)
 
     # The mixin
 
@@ -231,6 +235,7 @@ class _Derive:
             extra=self._extra(link, links),
             doc=paragraphs(link, path, factor, self._analysis.convention, *self._methods),
             factor=factor,
+            dropped=tuple(stmt.lineno for stmt in idle(link.function, link.calls)),
         )
 
     def _extra(self, link: Link, links: tuple[Link, ...]) -> tuple[Parameter, ...]:

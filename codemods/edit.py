@@ -167,7 +167,8 @@ class _Class:
         moved: list[cst.BaseStatement] = []
         if edit.factor is not None:
             moved = origin.between(source_cls, source, edit.line, edit.factor)
-        method = self._method(source, edit, calls, moved, indent)
+        idle = origin.starting(source_cls, source, edit.line, edit.dropped) if edit.dropped else []
+        method = self._method(source, edit, calls, moved, idle, indent)
         body: list[cst.CSTNode] = list(new.body.body)
         if edit.origin != edit.site:
             return _with_body(new, _placed(body, method))
@@ -186,13 +187,14 @@ class _Class:
         edit: AddMethod,
         calls: Mapping[cst.Call, str],
         moved: Sequence[cst.BaseStatement],
+        idle: Sequence[cst.BaseStatement],
         indent: str,
     ) -> cst.FunctionDef:
         """The new method: the source with its calls turned, and a docstring of its own."""
         if edit.factor is not None:
-            new = self._using(source, edit.factor, calls, moved, indent, edit.name)
+            new = self._using(source, edit.factor, calls, [*moved, *idle], indent, edit.name)
         else:
-            new = rewritten(source, calls, edit.name, {}, [])
+            new = rewritten(source, calls, edit.name, {}, idle)
         new = merge_return(as_block(new))
         statements = [node for node in new.body.body if not _is_docstring(node, new)]
         inner = indent + self._step

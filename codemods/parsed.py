@@ -54,6 +54,10 @@ class Parsed:
         """The column that a class starts at."""
         return self._classes[cls][0].col_offset
 
+    def line(self, cls: cst.ClassDef) -> int:
+        """The line of a class's ``class`` statement."""
+        return self._classes[cls][0].lineno
+
     def cls(self, site: Site) -> cst.ClassDef:
         """The class at a site."""
         name = site.qualname.rpartition(".")[2]
@@ -121,6 +125,17 @@ class Parsed:
             for stmt in method.body.body
             if isinstance(stmt, cst.BaseStatement)
             and factor.first <= starts[stmt][0] <= factor.last
+        ]
+
+    def starting(
+        self, cls: cst.ClassDef, method: cst.FunctionDef, line: int, lines: Sequence[int]
+    ) -> list[cst.BaseStatement]:
+        """The statements of a method that start in one of these lines."""
+        starts = self._starts(cls, method, line)
+        return [
+            stmt
+            for stmt in method.body.body
+            if isinstance(stmt, cst.BaseStatement) and starts[stmt][0] in lines
         ]
 
     def _starts(

@@ -10,10 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
+import msgspec
 from msgspec.structs import replace as _replaced
 
 from auditor.api import Request, Resources
 from auditor.coverage import Coverage, Row
+from auditor.processes import Beside, can_fork
 from auditor.reports.rows import INPUT_KINDS
 from auditor.sources.tree import Source
 from codemods.applying import applier, misapplied
@@ -23,6 +25,9 @@ from codemods.gather import Lacking, gathered, is_candidate, looker
 from codemods.jobs import Jobs, jobs_of
 from codemods.plans import AddMethod, Derivation, Edit, Family, Item, Plan, Refusal, Refused
 from codemods.prove import Claim, prove
+
+#: Fewer families than this are edited faster than another process is started.
+_WORTH_SHARING = 4
 
 
 def plan(source: Source, request: Request, resources: Resources) -> Plan:
@@ -42,8 +47,8 @@ def plan_with_grounds(
     """The same, with the files that it rests on."""
     everything = replace(request, platforms=(), architectures=())
     with jobs_of(source, everything, resources) as jobs:
-        before, lacking = _looked(jobs, source, request)
-        return _planned(jobs, source, request, before, lacking), jobs.consulted
+        looked = _looked(jobs, source, request)
+        return _planned(jobs, source, request, resources.processes, looked), jobs.consulted
 
 
 def _looked(jobs: Jobs, source: Source, request: Request) -> tuple[Coverage, list[Lacking]]:
@@ -59,10 +64,15 @@ def _looked(jobs: Jobs, source: Source, request: Request) -> tuple[Coverage, lis
 
 
 def _planned(
-    jobs: Jobs, source: Source, request: Request, before: Coverage, lacking: list[Lacking]
+    jobs: Jobs,
+    source: Source,
+    request: Request,
+    processes: int | None,
+    looked: tuple[Coverage, list[Lacking]],
 ) -> Plan:
+    before, lacking = looked
     lacking = _agreed(_worded_alike(lacking))
-    families, refused = _families(source, lacking)
+    families, refused = _families(source, lacking, processes)
     proven = _proven(jobs, before, families, refused)
     named = {edit: family.name for family in families for edit in family.edits}
     return Plan(
@@ -80,6 +90,8 @@ def _proven(
 ) -> tuple[Family, ...]:
     """The families whose patches apply, and whose rows are ``yes`` then; the others are refused."""
     for family in families:
+        if family.name in refused:
+            continue
         why = misapplied(family.before, family.after, family.diff)
         if why is not None:
             refused[family.name] = Refusal("not-proven", why)
@@ -154,41 +166,76 @@ def _edits(one: Lacking) -> tuple[Edit, ...]:
 
 
 def _families(
-    source: Source, lacking: Sequence[Lacking]
+    source: Source, lacking: Sequence[Lacking], processes: int | None
 ) -> tuple[list[Family], dict[str, Refusal]]:
-    """The families, and those of them that cannot be edited."""
-    families: list[Family] = []
-    refused: dict[str, Refusal] = {}
-    width = line_width(source.tree)
+    """The families, and why some of them cannot be edited, by name."""
+    found: list[Family] = []
     for members in _grouped(lacking):
         edits = tuple(dict.fromkeys(edit for one in members for edit in _edits(one)))
-        name = _name(members, {family.name for family in families})
         paths = sorted({edit.site.path for edit in edits})
-        before = {path: source.tree.read(path) for path in paths}
-        try:
-            after = {
-                path: edited(
-                    path,
-                    [edit for edit in edits if edit.site.path == path],
-                    source.tree.read,
-                    width,
-                )
-                for path in paths
-            }
-        except Refused as error:
-            refused[name] = error.refusal
-            after = {}
-        families.append(
+        found.append(
             Family(
-                name=name,
+                name=_name(members, {family.name for family in found}),
                 architectures=tuple(sorted({one.architecture for one in members})),
                 roots=frozenset(one.cls for one in members),
                 edits=edits,
-                before=before,
-                after=after,
+                before={path: source.tree.read(path) for path in paths},
+                after={},
             )
         )
-    return [family for family in families if family.after], refused
+    outcomes = _edited_in_two(source, found, processes)
+    refused = {
+        family.name: outcome
+        for family, outcome in zip(found, outcomes, strict=True)
+        if isinstance(outcome, Refusal)
+    }
+    families = [
+        family if isinstance(outcome, Refusal) else _replaced(family, after=outcome.files)
+        for family, outcome in zip(found, outcomes, strict=True)
+    ]
+    return families, refused
+
+
+class _After(msgspec.Struct, frozen=True, tag=True):
+    """The files of a family after its edits."""
+
+    files: dict[str, bytes]
+
+
+def _edited_in_two(
+    source: Source, families: Sequence[Family], processes: int | None
+) -> list[_After | Refusal]:
+    """What each family's files become: every second one in another process where that may be."""
+    width = line_width(source.tree)
+
+    def each(some: Sequence[Family]) -> list[_After | Refusal]:
+        return [_edited(source, family, width) for family in some]
+
+    if len(families) < _WORTH_SHARING or not can_fork(processes):
+        return each(families)
+    beside = Beside(lambda: msgspec.msgpack.encode(each(families[1::2])))
+    mine = each(families[0::2])
+    theirs = msgspec.msgpack.decode(beside.result(), type=list[_After | Refusal])
+    both: list[_After | Refusal] = [mine[0]] * len(families)
+    both[0::2], both[1::2] = mine, theirs
+    return both
+
+
+def _edited(source: Source, family: Family, width: int) -> _After | Refusal:
+    try:
+        return _After(
+            {
+                path: edited(
+                    path,
+                    [edit for edit in family.edits if edit.site.path == path],
+                    source.tree.read,
+                    width,
+                )
+                for path in family.before
+            }
+        )
+    except Refused as error:
+        return error.refusal
 
 
 def _grouped(lacking: Iterable[Lacking]) -> list[list[Lacking]]:

@@ -103,6 +103,7 @@ class AddMethod(msgspec.Struct, frozen=True, tag=True):
         extra: parameters that it takes beside those of ``source``.
         doc: the docstring: paragraphs.
         factor: what is factored out first, or None.
+        dropped: lines of the statements that only look at the logits, and are left out.
     """
 
     site: Site
@@ -114,6 +115,7 @@ class AddMethod(msgspec.Struct, frozen=True, tag=True):
     extra: tuple[Parameter, ...]
     doc: tuple[str, ...]
     factor: Factor | None = None
+    dropped: tuple[int, ...] = ()
 
 
 class PassArgument(msgspec.Struct, frozen=True, tag=True):
