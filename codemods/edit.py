@@ -15,8 +15,8 @@ import libcst as cst
 from auditor.errors import SourceError
 from auditor.sources.tree import Tree
 from codemods.importing import add_import
-from codemods.layout import fit, fit_bases, fit_signature, with_argument
-from codemods.parsed import Parsed
+from codemods.layout import fit, fit_bases, fit_signature, has_comment, with_argument
+from codemods.parsed import Parsed, not_editable
 from codemods.plans import (
     AddMethod,
     AddMixin,
@@ -169,9 +169,10 @@ class _Class:
             moved = origin.between(source_cls, source, edit.line, edit.factor)
         idle = origin.starting(source_cls, source, edit.line, edit.dropped) if edit.dropped else []
         method = self._method(source, edit, calls, moved, idle, indent)
-        body: list[cst.CSTNode] = list(new.body.body)
         if edit.origin != edit.site:
-            return _with_body(new, _placed(body, method))
+            new = _as_block(new)
+            return _with_body(new, _placed(list(new.body.body), method))
+        body: list[cst.CSTNode] = list(new.body.body)
         at = next(i for i, node in enumerate(body) if node is source)
         if edit.factor is None:
             return _with_body(new, [*body[: at + 1], method, *body[at + 1 :]])
@@ -207,7 +208,11 @@ class _Class:
             returns=_without_none(new.returns),
             body=new.body.with_changes(body=[doc, *laid]),
         )
-        return fit_signature(_with_parameters(new, edit.extra), indent, self._step, self._width)
+        extra = _as_params(edit.extra)
+        if extra and has_comment(new.params):
+            where = edit.origin.path, edit.line
+            raise not_editable("a parameter does not go among comments", *where)
+        return fit_signature(new, extra, indent, self._step, self._width)
 
     def _using(
         self,
@@ -268,27 +273,16 @@ class _Class:
         return cst.SimpleStatementLine(body=[cst.Expr(cst.SimpleString(text))])
 
 
-def _with_parameters(function: cst.FunctionDef, extra: Sequence[Parameter]) -> cst.FunctionDef:
-    """The function with parameters at the end of its positional ones, laid out like the last."""
-    params = list(function.params.params)
-    for one in extra:
-        last = params[-1]
-        exploded = isinstance(last.comma, cst.Comma)
-        space = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-        between = params[-2].comma if exploded and len(params) > 1 else space
-        params[-1] = last.with_changes(
-            comma=between, whitespace_after_param=cst.SimpleWhitespace("")
+def _as_params(extra: Sequence[Parameter]) -> list[cst.Param]:
+    """Parameters as nodes."""
+    return [
+        cst.Param(
+            name=cst.Name(one.name),
+            annotation=cst.Annotation(cst.parse_expression(one.annotation)),
+            default=cst.parse_expression(one.default),
         )
-        params.append(
-            cst.Param(
-                name=cst.Name(one.name),
-                annotation=cst.Annotation(cst.parse_expression(one.annotation)),
-                default=cst.parse_expression(one.default),
-                comma=last.comma,
-                whitespace_after_param=last.whitespace_after_param,
-            )
-        )
-    return function.with_changes(params=function.params.with_changes(params=params))
+        for one in extra
+    ]
 
 
 class _Fit:
@@ -351,11 +345,35 @@ def _without_none(returns: cst.Annotation | None) -> cst.Annotation | None:
 
 
 def _placed(body: list[cst.CSTNode], method: cst.FunctionDef) -> list[cst.CSTNode]:
-    """A method of an inherited neighbour: after ``forward``, else at the end of the class."""
+    """A method of an inherited neighbour: after ``forward``, else at the end of the class.
+
+    A class that says no more than ``pass`` says the method instead.
+    """
+    if len(body) == 1 and _is_placeholder(body[0]):
+        return [method.with_changes(leading_lines=[])]
     named = [i for i, n in enumerate(body) if isinstance(n, cst.FunctionDef)
              and n.name.value == "forward"]  # fmt: skip
     at = named[-1] + 1 if named else len(body)
     return [*body[:at], method, *body[at:]]
+
+
+def _is_placeholder(node: cst.CSTNode) -> bool:
+    match node:
+        case cst.SimpleStatementLine(body=[cst.Pass() | cst.Expr(value=cst.Ellipsis())]):
+            return not has_comment(node)
+        case _:
+            return False
+
+
+def _as_block(cls: cst.ClassDef) -> cst.ClassDef:
+    """The class with its body on lines of its own."""
+    if isinstance(cls.body, cst.IndentedBlock):
+        return cls
+    assert isinstance(cls.body, cst.SimpleStatementSuite)
+    line = cst.SimpleStatementLine(
+        body=cls.body.body, trailing_whitespace=cls.body.trailing_whitespace
+    )
+    return cls.with_changes(body=cst.IndentedBlock(body=[line]))
 
 
 def _with_body(cls: cst.ClassDef, body: Sequence[cst.CSTNode]) -> cst.ClassDef:

@@ -68,7 +68,8 @@ def _of_study(study: Study, rows: Iterable[Row], tree: Tree, files: Files) -> It
         cls = study.classes.get(row.architecture)
         if cls is None:
             continue
-        analysis = study.analyzer.analyse(cls, stub=row.verdict == "stub")
+        # The analysis may be another platform's; what is asked from here on is asked of this one.
+        analysis = replace(study.analyzer.analyse(cls, stub=row.verdict == "stub"), cls=cls)
         where = Place(cls.module.path, cls.facts.line)
         name, contracts = row.architecture, study.contracts
         passes = passes_step(contracts, name, tree.capability, study.step)

@@ -23,7 +23,7 @@ from codemods.docs import common_reason
 from codemods.edit import edited, line_width
 from codemods.gather import Lacking, gathered, is_candidate, looker
 from codemods.jobs import Jobs, jobs_of
-from codemods.plans import AddMethod, Derivation, Edit, Family, Item, Plan, Refusal, Refused
+from codemods.plans import AddMethod, Derivation, Edit, Family, Item, Plan, Refusal, Refused, Site
 from codemods.prove import Claim, prove
 
 #: Fewer families than this are edited faster than another process is started.
@@ -145,15 +145,15 @@ def _worded_alike(lacking: Sequence[Lacking]) -> list[Lacking]:
 
 def _agreed(lacking: Sequence[Lacking]) -> list[Lacking]:
     """The same, but nothing is done for a class that platforms would edit in different ways."""
-    seen: dict[tuple[str, str], set[Edit]] = {}
+    seen: dict[Site, set[Edit]] = {}
     for one in lacking:
         for edit in _edits(one):
-            seen.setdefault((edit.site.path, edit.site.qualname), set()).add(edit)
+            seen.setdefault(edit.site, set()).add(edit)
     split = {key for key, edits in seen.items() if len(edits) > 1}
 
     def judged(one: Lacking) -> Lacking:
         for edit in _edits(one):
-            if (edit.site.path, edit.site.qualname) in split:
+            if edit.site in split:
                 reason = f"{edit.site.qualname} would need another method on another platform"
                 return _replaced(one, outcome=Refusal("platforms-disagree", reason, one.place))
         return one
