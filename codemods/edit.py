@@ -16,7 +16,7 @@ from auditor.errors import SourceError
 from auditor.sources.tree import Tree
 from codemods.importing import add_import
 from codemods.layout import fit, fit_bases, fit_signature, has_comment, with_argument
-from codemods.parsed import Parsed, not_editable
+from codemods.parsed import Parsed, alone, not_editable
 from codemods.plans import (
     AddMethod,
     AddMixin,
@@ -47,9 +47,39 @@ def edited(
     Raises:
         Refused: the file cannot be edited.
     """
+    if all(isinstance(edit, AddMethod) and edit.origin == edit.site for edit in edits):
+        source = read(path)
+        spans = alone(source, {edit.site.line for edit in edits})
+        if spans is not None:
+            return _edited_classes(path, source, spans, edits, width)
     files = {path, *(e.origin.path for e in edits if isinstance(e, AddMethod))}
-    parsed = {name: Parsed(name, read(name)) for name in files}
-    module = parsed[path].module
+    result = _edited(path, edits, {name: Parsed(name, read(name)) for name in files}, width)
+    package = path.rpartition("/")[0].replace("/", ".")
+    for edit in edits:
+        if isinstance(edit, AddMixin) and edit.mixin.rpartition(".")[0] != _module_name(path):
+            result = add_import(result, package, edit.mixin, width)
+    return result.bytes
+
+
+def _edited_classes(
+    path: str, source: bytes, spans: Sequence[tuple[int, int]], edits: Sequence[Edit], width: int
+) -> bytes:
+    """The same for classes that are taken out of their file, edited, and put back."""
+    lines = source.splitlines(keepends=True)
+    parts: list[bytes] = []
+    done = 0
+    for first, last in spans:
+        own = [edit for edit in edits if first <= edit.site.line <= last]
+        parsed = Parsed(path, b"".join(lines[first - 1 : last]), first - 1)
+        parts += [*lines[done : first - 1], _edited(path, own, {path: parsed}, width).bytes]
+        done = last
+    return b"".join([*parts, *lines[done:]])
+
+
+def _edited(
+    path: str, edits: Sequence[Edit], parsed: Mapping[str, Parsed], width: int
+) -> cst.Module:
+    """The tree of ``path`` after edits of its classes and calls."""
     replaced: dict[cst.CSTNode, cst.ClassDef] = {}
     passed = parsed[path].passed(edit for edit in edits if isinstance(edit, PassArgument))
     own = [edit for edit in edits if not isinstance(edit, PassArgument)]
@@ -59,12 +89,7 @@ def edited(
         for change in (one for one in own if one.site == site):
             new = _Class(change, parsed, width).apply(new, cls)
         replaced[cls] = new
-    result = _with_replaced(module, replaced, passed, width)
-    package = path.rpartition("/")[0].replace("/", ".")
-    for edit in edits:
-        if isinstance(edit, AddMixin) and edit.mixin.rpartition(".")[0] != _module_name(path):
-            result = add_import(result, package, edit.mixin, width)
-    return result.bytes
+    return _with_replaced(parsed[path].module, replaced, passed, width)
 
 
 def line_width(tree: Tree) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import codecs
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import libcst as cst
@@ -32,18 +33,19 @@ class Parsed:
     order in which they stand, and only the methods that are edited are written out.
     """
 
-    def __init__(self, path: str, source: bytes) -> None:
+    def __init__(self, path: str, source: bytes, ahead: int = 0) -> None:
+        """Take the bytes of a file, or of statements of it with ``ahead`` lines before them."""
         self.path = path
         try:
             module = cst.parse_module(source)
-            self._places = ast.parse(source)
+            places = ast.increment_lineno(ast.parse(source), ahead)
         except (*_UNREADABLE, ValueError, RecursionError) as error:
             raise not_editable(f"it cannot be parsed: {type(error).__name__}", path, 0) from error
         if module.bytes != source:
             raise not_editable("the parser does not give its bytes back", path, 0)
         self.module = module
         self._classes: dict[cst.ClassDef, tuple[ast.ClassDef, _Outer]] = {}
-        theirs = [one for one in _definitions(self._places) if isinstance(one, ast.ClassDef)]
+        theirs = [one for one in _definitions(places) if isinstance(one, ast.ClassDef)]
         ours = list(_classes(module, ()))
         if [one.name for one in theirs] != [one.name.value for one, _ in ours]:
             raise not_editable("its classes are not told apart", path, 0)
@@ -155,6 +157,37 @@ class Parsed:
         ranges: Mapping[cst.CSTNode, CodeRange] = wrapper.resolve(PositionProvider)
         by = line - ranges[method].start.line
         return {node: (where.start.line + by, where.start.column) for node, where in ranges.items()}
+
+
+def alone(source: bytes, lines: Iterable[int]) -> list[tuple[int, int]] | None:
+    """The classes at the top of a file whose ``class`` stands in one of ``lines``.
+
+    Each is told by its first line, decorators included, and its last; they are in order. None where
+    a class is not at the top, shares a line with something, or the file says how it is encoded:
+    then the file has to be taken as a whole.
+    """
+    head = source[:200]
+    if head.startswith(codecs.BOM_UTF8) or b"coding" in head or b"\f" in source:
+        return None
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    spans = [
+        (min([stmt.lineno, *(d.lineno for d in getattr(stmt, "decorator_list", ()))]), stmt)
+        for stmt in body
+    ]
+    wanted, found = set(lines), list[tuple[int, int]]()
+    before = 0
+    for (first, stmt), after in zip(spans, [*spans[1:], (None, None)], strict=True):
+        last = stmt.end_lineno or stmt.lineno
+        if isinstance(stmt, ast.ClassDef) and stmt.lineno in wanted:
+            if first <= before or after[0] == last:
+                return None
+            wanted.remove(stmt.lineno)
+            found.append((first, last))
+        before = last
+    return None if wanted else found
 
 
 def _definitions(node: ast.AST) -> Iterator[ast.ClassDef]:

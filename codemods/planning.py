@@ -89,12 +89,8 @@ def _proven(
     jobs: Jobs, before: Coverage, families: Sequence[Family], refused: dict[str, Refusal]
 ) -> tuple[Family, ...]:
     """The families whose patches apply, and whose rows are ``yes`` then; the others are refused."""
-    for family in families:
-        if family.name in refused:
-            continue
-        why = misapplied(family.before, family.after, family.diff)
-        if why is not None:
-            refused[family.name] = Refusal("not-proven", why)
+    edited_ones = [family for family in families if family.name not in refused]
+    refused.update(_misapplied(edited_ones))
     proven = tuple(family for family in families if family.name not in refused)
     while proven:
         failures = prove(jobs, before, [_claim(family) for family in proven]).failures
@@ -103,6 +99,17 @@ def _proven(
             break
         proven = tuple(family for family in proven if family.name not in failures)
     return proven
+
+
+def _misapplied(families: Sequence[Family]) -> dict[str, Refusal]:
+    """The families whose diffs do not give their bytes; all are tried at once, then each."""
+    before = {path: content for one in families for path, content in one.before.items()}
+    after = {path: content for one in families for path, content in one.after.items()}
+    every = b"".join(family.diff for family in families)
+    if not families or misapplied(before, after, every) is None:
+        return {}
+    tried = {one.name: misapplied(one.before, one.after, one.diff) for one in families}
+    return {name: Refusal("not-proven", why) for name, why in tried.items() if why is not None}
 
 
 def _asked(row: Row, request: Request) -> bool:
