@@ -138,7 +138,8 @@ def check(architectures: tuple[str, ...], **given: Any) -> int:
     for item in plan.patched:
         click.echo(f"{item.architecture} ({', '.join(item.platforms)}) could be patched")
     click.echo(reports.summary(plan), err=True)
-    return FINDINGS if plan.families else _end(plan)
+    end = _end(plan)
+    return FINDINGS if plan.families else end
 
 
 @codemod.command("recover", epilog=EXIT_CODES)
