@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -48,7 +48,8 @@ class PlatformAnswer(msgspec.Struct, frozen=True):
     """The rows, heads and findings of one platform, what they rest on, and what was not decided.
 
     ``read`` are the modules that were run; ``probes`` is what was asked of each file;
-    ``options_used`` are the user's options that decided something, each with its name or module.
+    ``options_used`` are the user's options that decided something, each with its name or module;
+    ``seen`` is what the request's own look at the run gave (:class:`Asked`).
     """
 
     platform: str
@@ -60,10 +61,14 @@ class PlatformAnswer(msgspec.Struct, frozen=True):
     unparsed: dict[str, f.Unparsed]
     conditions: tuple[OpenCondition, ...]
     options_used: tuple[tuple[str, str], ...] = ()
+    seen: bytes = b""
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What every platform is asked in the same way."""
+    """What every platform is asked in the same way.
+
+    ``look`` is shown each platform's run once it is answered; what it gives goes into the answer.
+    """
 
     files: Files
     syntax: Syntax
@@ -77,6 +82,7 @@ class Asked(msgspec.Struct, frozen=True):
     step: str
     architectures: tuple[str, ...]
     run_imports: bool
+    look: Callable[[Study], bytes] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +97,15 @@ class Study:
     step: str
 
 
-def study(asked: Asked, platform: Platform, table: Table) -> Study:
-    """Resolve the entries of ``table`` on one platform, and keep the classes."""
-    run, introspector, rows = _resolved(asked, platform, table)
-    analyzer = Analyzer(run, asked.syntax, asked.outside, asked.capability)
-    return Study(run, rows, introspector.classes, analyzer, asked.contracts, asked.step)
-
-
 def ask(asked: Asked, platform: Platform, table: Table) -> PlatformAnswer:
     """Resolve the entries of ``table`` on one platform."""
     run, introspector, rows = _resolved(asked, platform, table)
-    rows, heads, findings = _analysed(
-        asked,
-        rows,
-        introspector,
-        Analyzer(run, asked.syntax, asked.outside, asked.capability, asked.analyses),
-    )
+    analyzer = Analyzer(run, asked.syntax, asked.outside, asked.capability, asked.analyses)
+    rows, heads, findings = _analysed(asked, rows, introspector, analyzer)
+    seen = b""
+    if asked.look is not None:
+        classes = introspector.classes
+        seen = asked.look(Study(run, rows, classes, analyzer, asked.contracts, asked.step))
     return PlatformAnswer(
         platform=platform.name,
         rows=rows,
@@ -117,6 +116,7 @@ def ask(asked: Asked, platform: Platform, table: Table) -> PlatformAnswer:
         unparsed=run.unparsed,
         conditions=_conditions(run, introspector.open_rows),
         options_used=tuple(sorted(platform.options_used())),
+        seen=seen,
     )
 
 

@@ -14,7 +14,7 @@ from auditor.request import Request, Resources
 from auditor.rulesdata import platform_names
 from auditor.sources.tree import Source
 
-__all__ = ["Request", "Resources", "audit", "platform_names"]
+__all__ = ["Request", "Resources", "audit", "collector_paused", "platform_names"]
 
 
 def audit(source: Source, request: Request, resources: Resources | None = None) -> Coverage:
@@ -24,7 +24,7 @@ def audit(source: Source, request: Request, resources: Resources | None = None) 
         DraftauditError: an unknown platform or architecture, or a registry that cannot be read.
     """
     resources = resources or Resources()
-    with _collector_paused(), closing(FactCache(resources.cache)) as cache:
+    with collector_paused(), closing(FactCache(resources.cache)) as cache:
         memo = Memo(resources.cache)
         files = Files(source.tree, cache)
         name = memo.name(source, request) if resources.cache is not None else ""
@@ -41,7 +41,7 @@ def audit(source: Source, request: Request, resources: Resources | None = None) 
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
     """Without the cyclic collector: syntax trees are large, and hold no cycles worth a search."""
     enabled = gc.isenabled()
     gc.disable()

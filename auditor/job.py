@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from auditor import facts as f
-from auditor.answers import Asked, OpenCondition, PlatformAnswer, Study, ask, matches, study
+from auditor.analyzer import Analyses
+from auditor.answers import Asked, OpenCondition, PlatformAnswer, Study, ask, matches
 from auditor.contracts.contract import Contracts, Engine
 from auditor.contracts.kept import KeptContracts, Recorder
 from auditor.contracts.selection import Selected
@@ -30,6 +31,7 @@ from auditor.environment import Environment, in_force, without_built
 from auditor.errors import UsageError
 from auditor.evaluation.import_statements import Conventions
 from auditor.headpath.bodies import Syntax
+from auditor.headpath.questions import mentions
 from auditor.imports import ImportRun
 from auditor.loading import outside_stores
 from auditor.memo import Grounds, digest_of, tool_digest
@@ -78,12 +80,30 @@ class Job:
         request: what is asked.
         files: the files of the source.
         folder: where what was read of the engine is kept, or None.
+        look: is shown each platform's run once it is answered; see :attr:`seen`.
+        base: a job that has run on a tree which differs in ``changed`` alone.
+        changed: the files that differ.
     """
 
     def __init__(
-        self, source: Source, request: Request, files: Files, folder: Path | None = None
+        self,
+        source: Source,
+        request: Request,
+        files: Files,
+        folder: Path | None = None,
+        look: Callable[[Study], bytes] | None = None,
+        base: Job | None = None,
+        changed: Collection[str] = (),
     ) -> None:
         self._folder = folder
+        self._look = look
+        #: What ``look`` gave, in the order of platforms.
+        self.seen: tuple[bytes, ...] = ()
+        self._base = base
+        self._changed = changed
+        self._analyses: Analyses = {}
+        self._outside: Mapping[str, Place] = {}
+        self._engine_read: bytes | None = None
         self._beside: Beside | None = None
         self._source = source
         self._request = request
@@ -101,19 +121,13 @@ class Job:
     def run(self, processes: int | None) -> tuple[Coverage, Grounds]:
         """The document, and what it rests on."""
         answers = self._answers(processes)
+        self.seen = tuple(answer.seen for answer in answers)
         read = frozenset(path for answer in answers for path in answer.read)
         probes: dict[str, set[Probe]] = {}
         for known in (self.files.probes(), *(answer.probes for answer in answers)):
             for path, asked in known.items():
                 probes.setdefault(path, set()).update(asked)
         return self._coverage(answers, read), Grounds(read, probes)
-
-    def studies(self, processes: int | None) -> Iterator[Study]:
-        """Each platform's run with its classes, one after the other."""
-        tables = self._prepared(processes)
-        asked = self._asked()
-        for platform, table in tables:
-            yield study(asked, platform, table)
 
     def _answers(self, processes: int | None) -> list[PlatformAnswer]:
         """Ask every platform, half of them in a second process where that may be."""
@@ -156,10 +170,12 @@ class Job:
             guards = guard_sites(self.files, self._paths, rule.search, self._capability.name)
             outside = outside_stores(self.files, self._paths, rule.search)
         self._contracts = self._engine(guards)
+        self._outside = outside
+        self._analyses = self._known_analyses()
         return Asked(
             self.files,
             Syntax(self.files),
-            {},
+            self._analyses,
             self.program,
             self.conventions,
             self._capability,
@@ -169,11 +185,13 @@ class Job:
             engine_rule().drafter.step,
             self._request.architectures,
             self._request.run_imports,
+            self._look,
         )
 
     def _engine(self, guards: tuple[GuardSite, ...]) -> Contracts:
         """Who calls the capability; the same on every platform."""
         blob = self._beside.result() if self._beside is not None else self._read_engine()
+        self._engine_read = blob
         flag = self._capability.flag
         flagged = flag is None or self._has_flag(flag.holder, flag.name)
         return replace(self._kept_contracts().taken(blob), guards=guards, flagged=flagged)
@@ -183,7 +201,20 @@ class Job:
             engine = Engine(files, self.program.modules, self._capability, engine_rule())
             return engine.contracts(self._architectures())
 
-        return self._kept_contracts().get(read)
+        known = self._base._engine_read if self._base is not None else None
+        return self._kept_contracts().get(read, known)
+
+    def _known_analyses(self) -> Analyses:
+        """Analyses of the job before that rest on none of the files that differ."""
+        if self._base is None or self._base._outside != self._outside:
+            return {}
+        paths = frozenset(self._changed)
+        return {
+            key: kept
+            for key, found in self._base._analyses.items()
+            if not mentions(key, paths)
+            and (kept := [one for one in found if not mentions(tuple(one[0].values()), paths)])
+        }
 
     def _kept_contracts(self) -> KeptContracts:
         modules = sorted(self.program.modules.items())

@@ -116,6 +116,12 @@ class Memo:
             sorted_coverage(coverage) if moved else coverage, source=info
         )
 
+    def consulted(self, name: str) -> tuple[str, ...]:
+        """The files that a kept answer rests on; none where there is none."""
+        blob = self._cache.read(name)
+        entry = _opened(blob) if blob is not None else None
+        return tuple(item.path for item in entry.consulted) if entry is not None else ()
+
     def store(
         self,
         name: str,

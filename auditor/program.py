@@ -5,8 +5,8 @@ The parser is imported where something is parsed: a run over files that are all 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from auditor import facts as f
 from auditor.errors import SourceError
@@ -26,6 +26,8 @@ _FACTS, _GRAMMAR = "facts", "grammar"
 #: of its lines, its guards, the attributes it sets with lines (stores) or without (sets), its text.
 Probe = tuple[str, str, int, int, int]
 
+_Known = TypeVar("_Known")
+
 #: A file to parse: the key of the outcome, what is wanted of it, its path and its bytes.
 Job = tuple[bytes, str, str, bytes]
 
@@ -42,6 +44,23 @@ class Files:
         self._functions: dict[tuple[str, int], f.FunctionFacts | f.Unparsed] = {}
         self._keys: dict[str, bytes] = {}
         self._probes: dict[str, set[Probe]] = {}
+
+    def over(self, tree: Tree, changed: Iterable[str]) -> Files:
+        """Files of a tree that differs from this one in ``changed`` alone: the rest is known."""
+        files = Files(tree, self._cache)
+        skipped = frozenset(changed)
+
+        def kept(known: Mapping[str, _Known]) -> dict[str, _Known]:
+            return {path: one for path, one in known.items() if path not in skipped}
+
+        files._sources, files._lines, files._keys = (
+            kept(self._sources),
+            kept(self._lines),
+            kept(self._keys),
+        )
+        files._parsed = {kind: kept(known) for kind, known in self._parsed.items()}
+        files._functions = {k: one for k, one in self._functions.items() if k[0] not in skipped}
+        return files
 
     def probes(self) -> dict[str, tuple[Probe, ...]]:
         """What was asked of each file so far, single lines apart."""

@@ -20,7 +20,7 @@ from auditor.options import Options, options_named
 
 if TYPE_CHECKING:
     from auditor.sources.tree import Source
-    from codemods.planning import Family, Plan
+    from codemods.plans import Family, Plan
     from codemods.writing import Change
 
 OK, FINDINGS, INCOMPLETE = 0, 1, 3
@@ -38,7 +38,8 @@ Exit codes:
     0  done
     1  check: something could be patched
     2  wrong usage, or a source or file that cannot be used
-    3  done, but it stayed open whether some architecture lacks the method
+    3  done, but it stayed open whether some architecture lacks the method,
+       or a part of the input could not be read
   130  interrupted
 """
 
@@ -69,7 +70,7 @@ def list_(architectures: tuple[str, ...], form: str, **given: Any) -> int:
     options = Options(**given)
     plan = planned(opened(options), options, architectures)
     click.echo(reports.as_json(plan) if form == "json" else reports.as_text(plan), nl=False)
-    return _end(plan)
+    return INCOMPLETE if reports.left_open(plan) else OK
 
 
 @codemod.command(epilog=EXIT_CODES)
@@ -137,7 +138,8 @@ def check(architectures: tuple[str, ...], **given: Any) -> int:
     for item in plan.patched:
         click.echo(f"{item.architecture} ({', '.join(item.platforms)}) could be patched")
     click.echo(reports.summary(plan), err=True)
-    return FINDINGS if plan.families else _end(plan)
+    end = _end(plan)
+    return FINDINGS if plan.families else end
 
 
 @codemod.command("recover", epilog=EXIT_CODES)
@@ -236,6 +238,8 @@ def _flag_docstring(
     source: Source, root: Path | None, output: str | None, allow_dirty: bool
 ) -> int:
     from auditor.rulesdata import capability
+    from codemods.applying import misapplied
+    from codemods.diff import diff_of
     from codemods.flag import flag_change
     from codemods.gather import CAPABILITY
 
@@ -243,6 +247,10 @@ def _flag_docstring(
     if change is None:
         click.echo("the docstring of the setting says so already", err=True)
         return OK
+    before, after = {change.path: change.before}, {change.path: change.after}
+    why = misapplied(before, after, diff_of(before, after))
+    if why is not None:
+        raise UsageError(why, where=change.path, next_step="Nothing was changed.")
     _deliver([("flag-docstring", (change,))], root, output, allow_dirty)
     return OK
 
@@ -255,9 +263,12 @@ def _pr_texts(plan: Plan) -> None:
 
 
 def _end(plan: Plan) -> int:
-    for row in plan.undecided:
-        click.echo(f"not decided: {row.architecture} on {row.platform}: {row.reason}", err=True)
-    return INCOMPLETE if plan.undecided else OK
+    from codemods.reports import left_open
+
+    lines = left_open(plan)
+    for line in lines:
+        click.echo(line, err=True)
+    return INCOMPLETE if lines else OK
 
 
 @click.group(invoke_without_command=True, context_settings=_SETTINGS)

@@ -38,7 +38,7 @@ from codemods.plans import (
     Refused,
     Site,
 )
-from codemods.reads import keeps_on_self, other_use
+from codemods.reads import idle, keeps_on_self, other_use
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,11 @@ class _Derive:
         first = next(b.head_term for b in path.branches if b.head_term is not None)
         place = first.place or self._place
         self._refuse_reads(path, links)
-        if not any(keeps_on_self(link.function) for link in links) and self._mixin_fits(path):
-            edit = AddMixin(self._root_site(links[0]), self._mixin().dotted)
+        keeps = any(keeps_on_self(link.function) for link in links)
+        if not keeps and self._can_name_mixin(links[0]) and self._mixin_fits(path):
+            if self._tree.is_target(self._cls):
+                self._refuse_target(self._cls)
+            edit = AddMixin(site_of(self._root(links[0])), self._mixin().dotted)
             why = f"`{brief(path)}` is what {self._mixin().qualname} computes"
             return Derivation("mixin", "mixin", (edit,), path.show(), brief(path), place, why)
         self._refuse_changes(path, mixin_only=False)
@@ -172,17 +175,26 @@ class _Derive:
         if any(branch.post for branch in path.branches):
             return
         for link in links:
-            use = other_use(link.function, link.calls)
+            use = other_use(link.function, link.calls, idle(link.function, link.calls))
             if use is not None:
-                reason = f"{link.owner.qualname}.{link.function.name} uses the logits it computes"
+                does = "checks" if isinstance(use, ast.Assert) else "uses"
+                reason = f"{link.owner.qualname}.{link.function.name} {does} the logits it computes"
                 where = Place(link.owner.module.path, use.lineno)
-                raise _refused("logits-changed", f"{reason}: {ast.unparse(use)}", where)
+                text = ast.unparse(use).partition("\n")[0]
+                raise _refused("logits-changed", f"{reason}: {text}", where)
 
     # The mixin
 
     def _mixin(self) -> ClassValue:
         assert self._tree.mixin is not None
         return self._tree.mixin
+
+    def _can_name_mixin(self, link: Link) -> bool:
+        """Whether the name of the mixin is free, or stands for it, in the module of the edit."""
+        mixin, cls = self._tree.mixin, self._root(link)
+        if mixin is None or mixin.qualname not in cls.module.names:
+            return mixin is not None
+        return self._tree.bodies.named(cls, mixin.qualname) is mixin
 
     def _mixin_fits(self, path: HeadPath) -> bool:
         """Whether the mixin's method picks the same token, and takes what the engine passes."""
@@ -204,16 +216,16 @@ class _Derive:
 
     # Methods
 
-    def _root_site(self, link: Link) -> Site:
+    def _root(self, link: Link) -> ClassValue:
         """Where the outermost edit goes: the class that has ``compute_logits``, or the draft."""
         owner = link.owner
         shared = owner is not self._cls and not self._tree.is_draft(owner)
-        return site_of(self._cls if shared or self._tree.is_target(owner) else owner)
+        return self._cls if shared or self._tree.is_target(owner) else owner
 
     def _method(self, link: Link, links: tuple[Link, ...], path: HeadPath) -> AddMethod:
         site = site_of(link.owner)
         if link is links[0]:
-            site = self._root_site(link)
+            site = site_of(self._root(link))
             if self._tree.is_target(self._cls):
                 self._refuse_target(self._cls)
         elif self._tree.is_target(link.owner):
@@ -231,6 +243,7 @@ class _Derive:
             extra=self._extra(link, links),
             doc=paragraphs(link, path, factor, self._analysis.convention, *self._methods),
             factor=factor,
+            dropped=tuple(stmt.lineno for stmt in idle(link.function, link.calls)),
         )
 
     def _extra(self, link: Link, links: tuple[Link, ...]) -> tuple[Parameter, ...]:
@@ -281,6 +294,9 @@ class _Derive:
             return f"{owner} computes `{shown}`, and the tree has no mixin for it"
         if any(branch.checks for branch in path.branches):
             return f"{owner} checks something before `{shown}`, and the mixin does not"
+        if not self._can_name_mixin(links[0]):
+            name = self._mixin().qualname
+            return f"{owner} computes `{shown}`, and {name} is another thing in its module"
         return f"{owner} computes `{shown}`, which is not what the mixin does or takes"
 
 

@@ -50,6 +50,10 @@ def _pre_head(
             return f"``{name}`` come normed from ``forward``, so the head takes them as they are."
         case Param(name=name) if _is_handed(link, name):
             return f"``{name}`` go to the head as they are: ``{agrees}`` applies no norm either."
+        case Param(name=name) if (part := _passes_through(link, name)) and returned == "normed":
+            return f"``{name}`` come normed from ``forward``, and ``{part}`` adds no norm."
+        case Param(name=name) if part := _passes_through(link, name):
+            return f"``{part}`` applies no norm: ``{name}`` go to the head as they are."
         case Param(name=name):
             return f"What ``{agrees}`` does before the head leaves ``{name}`` as they are."
         case _ if norm is not None and isinstance(norm[1], Param) and returned == "raw":
@@ -77,6 +81,19 @@ def _is_handed(link: Link, name: str) -> bool:
         any(isinstance(arg, ast.Name) and arg.id == name for arg in _arguments(call))
         for call in link.calls
     )
+
+
+def _passes_through(link: Link, name: str) -> str:
+    """The part that a parameter is handed to, if it is one; it comes out of it unchanged."""
+    handed = {
+        ast.unparse(call.func).rpartition(".")[2]
+        for call in ast.walk(link.function)
+        if isinstance(call, ast.Call)
+        and call not in link.calls
+        and isinstance(call.func, ast.Attribute)
+        and any(isinstance(arg, ast.Name) and arg.id == name for arg in _arguments(call))
+    }
+    return handed.pop() if len(handed) == 1 else ""
 
 
 def _arguments(call: ast.Call) -> list[ast.expr]:

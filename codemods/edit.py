@@ -15,8 +15,8 @@ import libcst as cst
 from auditor.errors import SourceError
 from auditor.sources.tree import Tree
 from codemods.importing import add_import
-from codemods.layout import fit, fit_bases, fit_signature, with_argument
-from codemods.parsed import Parsed
+from codemods.layout import fit, fit_bases, fit_signature, has_comment, with_argument
+from codemods.parsed import Parsed, alone, not_editable
 from codemods.plans import (
     AddMethod,
     AddMixin,
@@ -47,9 +47,39 @@ def edited(
     Raises:
         Refused: the file cannot be edited.
     """
+    if all(isinstance(edit, AddMethod) and edit.origin == edit.site for edit in edits):
+        source = read(path)
+        spans = alone(source, {edit.site.line for edit in edits})
+        if spans is not None:
+            return _edited_classes(path, source, spans, edits, width)
     files = {path, *(e.origin.path for e in edits if isinstance(e, AddMethod))}
-    parsed = {name: Parsed(name, read(name)) for name in files}
-    module = parsed[path].module
+    result = _edited(path, edits, {name: Parsed(name, read(name)) for name in files}, width)
+    package = path.rpartition("/")[0].replace("/", ".")
+    for edit in edits:
+        if isinstance(edit, AddMixin) and edit.mixin.rpartition(".")[0] != _module_name(path):
+            result = add_import(result, package, edit.mixin, width)
+    return result.bytes
+
+
+def _edited_classes(
+    path: str, source: bytes, spans: Sequence[tuple[int, int]], edits: Sequence[Edit], width: int
+) -> bytes:
+    """The same for classes that are taken out of their file, edited, and put back."""
+    lines = source.splitlines(keepends=True)
+    parts: list[bytes] = []
+    done = 0
+    for first, last in spans:
+        own = [edit for edit in edits if first <= edit.site.line <= last]
+        parsed = Parsed(path, b"".join(lines[first - 1 : last]), first - 1)
+        parts += [*lines[done : first - 1], _edited(path, own, {path: parsed}, width).bytes]
+        done = last
+    return b"".join([*parts, *lines[done:]])
+
+
+def _edited(
+    path: str, edits: Sequence[Edit], parsed: Mapping[str, Parsed], width: int
+) -> cst.Module:
+    """The tree of ``path`` after edits of its classes and calls."""
     replaced: dict[cst.CSTNode, cst.ClassDef] = {}
     passed = parsed[path].passed(edit for edit in edits if isinstance(edit, PassArgument))
     own = [edit for edit in edits if not isinstance(edit, PassArgument)]
@@ -59,13 +89,7 @@ def edited(
         for change in (one for one in own if one.site == site):
             new = _Class(change, parsed, width).apply(new, cls)
         replaced[cls] = new
-    result = module.visit(_Replace(replaced, passed, width))
-    assert isinstance(result, cst.Module)
-    package = path.rpartition("/")[0].replace("/", ".")
-    for edit in edits:
-        if isinstance(edit, AddMixin) and edit.mixin.rpartition(".")[0] != _module_name(path):
-            result = add_import(result, package, edit.mixin, width)
-    return result.bytes
+    return _with_replaced(parsed[path].module, replaced, passed, width)
 
 
 def line_width(tree: Tree) -> int:
@@ -82,6 +106,20 @@ def line_width(tree: Tree) -> int:
 
 def _module_name(path: str) -> str:
     return path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+
+
+def _with_replaced(
+    module: cst.Module,
+    replaced: Mapping[cst.CSTNode, cst.ClassDef],
+    passed: Mapping[cst.Call, tuple[PassArgument, str]],
+    width: int,
+) -> cst.Module:
+    """The module with its new nodes; it is only walked where one stands further inside."""
+    if not passed and replaced.keys() <= set(module.body):
+        return module.with_changes(body=[replaced.get(node, node) for node in module.body])
+    result = module.visit(_Replace(replaced, passed, width))
+    assert isinstance(result, cst.Module)
+    return result
 
 
 class _Replace(cst.CSTTransformer):
@@ -150,12 +188,16 @@ class _Class:
         origin = self._parsed[edit.origin.path]
         source_cls = cls if edit.origin == edit.site else origin.cls(edit.origin)
         source = origin.method(source_cls, edit.source, edit.line)
-        calls = origin.calls(source, edit.spots)
-        moved = origin.between(source, edit.factor) if edit.factor is not None else []
-        method = self._method(source, edit, calls, moved, indent)
-        body: list[cst.CSTNode] = list(new.body.body)
+        calls = origin.calls(source_cls, source, edit.line, edit.spots)
+        moved: list[cst.BaseStatement] = []
+        if edit.factor is not None:
+            moved = origin.between(source_cls, source, edit.line, edit.factor)
+        idle = origin.starting(source_cls, source, edit.line, edit.dropped) if edit.dropped else []
+        method = self._method(source, edit, calls, moved, idle, indent)
         if edit.origin != edit.site:
-            return _with_body(new, _placed(body, method))
+            new = _as_block(new)
+            return _with_body(new, _placed(list(new.body.body), method))
+        body: list[cst.CSTNode] = list(new.body.body)
         at = next(i for i, node in enumerate(body) if node is source)
         if edit.factor is None:
             return _with_body(new, [*body[: at + 1], method, *body[at + 1 :]])
@@ -171,13 +213,14 @@ class _Class:
         edit: AddMethod,
         calls: Mapping[cst.Call, str],
         moved: Sequence[cst.BaseStatement],
+        idle: Sequence[cst.BaseStatement],
         indent: str,
     ) -> cst.FunctionDef:
         """The new method: the source with its calls turned, and a docstring of its own."""
         if edit.factor is not None:
-            new = self._using(source, edit.factor, calls, moved, indent, edit.name)
+            new = self._using(source, edit.factor, calls, [*moved, *idle], indent, edit.name)
         else:
-            new = rewritten(source, calls, edit.name, {}, [])
+            new = rewritten(source, calls, edit.name, {}, idle)
         new = merge_return(as_block(new))
         statements = [node for node in new.body.body if not _is_docstring(node, new)]
         inner = indent + self._step
@@ -190,7 +233,11 @@ class _Class:
             returns=_without_none(new.returns),
             body=new.body.with_changes(body=[doc, *laid]),
         )
-        return fit_signature(_with_parameters(new, edit.extra), indent, self._step, self._width)
+        extra = _as_params(edit.extra)
+        if extra and has_comment(new.params):
+            where = edit.origin.path, edit.line
+            raise not_editable("a parameter does not go among comments", *where)
+        return fit_signature(new, extra, indent, self._step, self._width)
 
     def _using(
         self,
@@ -251,27 +298,16 @@ class _Class:
         return cst.SimpleStatementLine(body=[cst.Expr(cst.SimpleString(text))])
 
 
-def _with_parameters(function: cst.FunctionDef, extra: Sequence[Parameter]) -> cst.FunctionDef:
-    """The function with parameters at the end of its positional ones, laid out like the last."""
-    params = list(function.params.params)
-    for one in extra:
-        last = params[-1]
-        exploded = isinstance(last.comma, cst.Comma)
-        space = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-        between = params[-2].comma if exploded and len(params) > 1 else space
-        params[-1] = last.with_changes(
-            comma=between, whitespace_after_param=cst.SimpleWhitespace("")
+def _as_params(extra: Sequence[Parameter]) -> list[cst.Param]:
+    """Parameters as nodes."""
+    return [
+        cst.Param(
+            name=cst.Name(one.name),
+            annotation=cst.Annotation(cst.parse_expression(one.annotation)),
+            default=cst.parse_expression(one.default),
         )
-        params.append(
-            cst.Param(
-                name=cst.Name(one.name),
-                annotation=cst.Annotation(cst.parse_expression(one.annotation)),
-                default=cst.parse_expression(one.default),
-                comma=last.comma,
-                whitespace_after_param=last.whitespace_after_param,
-            )
-        )
-    return function.with_changes(params=function.params.with_changes(params=params))
+        for one in extra
+    ]
 
 
 class _Fit:
@@ -334,11 +370,35 @@ def _without_none(returns: cst.Annotation | None) -> cst.Annotation | None:
 
 
 def _placed(body: list[cst.CSTNode], method: cst.FunctionDef) -> list[cst.CSTNode]:
-    """A method of an inherited neighbour: after ``forward``, else at the end of the class."""
+    """A method of an inherited neighbour: after ``forward``, else at the end of the class.
+
+    A class that says no more than ``pass`` says the method instead.
+    """
+    if len(body) == 1 and _is_placeholder(body[0]):
+        return [method.with_changes(leading_lines=[])]
     named = [i for i, n in enumerate(body) if isinstance(n, cst.FunctionDef)
              and n.name.value == "forward"]  # fmt: skip
     at = named[-1] + 1 if named else len(body)
     return [*body[:at], method, *body[at:]]
+
+
+def _is_placeholder(node: cst.CSTNode) -> bool:
+    match node:
+        case cst.SimpleStatementLine(body=[cst.Pass() | cst.Expr(value=cst.Ellipsis())]):
+            return not has_comment(node)
+        case _:
+            return False
+
+
+def _as_block(cls: cst.ClassDef) -> cst.ClassDef:
+    """The class with its body on lines of its own."""
+    if isinstance(cls.body, cst.IndentedBlock):
+        return cls
+    assert isinstance(cls.body, cst.SimpleStatementSuite)
+    line = cst.SimpleStatementLine(
+        body=cls.body.body, trailing_whitespace=cls.body.trailing_whitespace
+    )
+    return cls.with_changes(body=cst.IndentedBlock(body=[line]))
 
 
 def _with_body(cls: cst.ClassDef, body: Sequence[cst.CSTNode]) -> cst.ClassDef:

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+import msgspec
 
 from auditor.answers import Study
-from auditor.api import Request, Resources
 from auditor.coverage import Row
 from auditor.facts import Unparsed
 from auditor.program import Files
 from auditor.rulesdata import Capability, capability, target
-from auditor.sources.tree import Source
 from auditor.syntax import parse
 from auditor.values import ClassValue, ModuleValue, Place, PythonError, Value
 from codemods.callers import demands, passes_step
 from codemods.derive import Tree, complete, derive
-from codemods.jobs import job_of
+from codemods.jobs import Look
 from codemods.plans import Derivation, PassArgument, Refusal
 
 CAPABILITY = "get_top_tokens"
 
 
-@dataclass(frozen=True, slots=True)
-class Lacking:
+class Lacking(msgspec.Struct, frozen=True):
     """One architecture without the capability on one platform, and what would be done for it."""
 
     architecture: str
@@ -34,30 +33,28 @@ class Lacking:
     outcome: Derivation | Refusal
 
 
-@dataclass(frozen=True, slots=True)
-class Gathered:
-    """What lacks the capability, and the rows about which that cannot be said."""
+def looker(files: Files, paths: Iterable[str], asked: Callable[[Row], bool]) -> Look:
+    """What derives a patch, or a refusal, for each row of a platform that lacks the capability.
 
-    lacking: tuple[Lacking, ...]
-    undecided: tuple[Row, ...]
-
-
-def gather(source: Source, request: Request, resources: Resources) -> Gathered:
-    """Derive a patch, or a refusal, for each row that lacks the capability.
-
-    Raises:
-        DraftauditError: as :func:`auditor.api.audit`.
+    Args:
+        files: the files of the tree.
+        paths: their names.
+        asked: whether a row is asked for.
     """
-    lacking: list[Lacking] = []
-    undecided: list[Row] = []
-    with job_of(source, request, resources) as job:
-        rule = capability(CAPABILITY)
-        passing = _passes_more(job.files, source.tree.files(), rule)
-        for study in job.studies(resources.processes):
-            tree = _tree(study, rule, passing)
-            undecided.extend(row for row in study.rows if row.verdict == "?")
-            lacking.extend(_of_study(study, tree, job.files))
-    return Gathered(tuple(lacking), tuple(undecided))
+    rule = capability(CAPABILITY)
+    passing = _passes_more(files, paths, rule)
+
+    def look(study: Study) -> bytes:
+        rows = [row for row in study.rows if is_candidate(row) and asked(row)]
+        tree = _tree(study, rule, passing)
+        return msgspec.msgpack.encode(list(_of_study(study, rows, tree, files)))
+
+    return look
+
+
+def gathered(seen: Iterable[bytes]) -> list[Lacking]:
+    """What lookers have given, by platform."""
+    return [one for blob in seen for one in msgspec.msgpack.decode(blob, type=list[Lacking])]
 
 
 def is_candidate(row: Row) -> bool:
@@ -66,12 +63,13 @@ def is_candidate(row: Row) -> bool:
     return row.module is not None and (lacks or row.verdict in ("yes?", "unsafe"))
 
 
-def _of_study(study: Study, tree: Tree, files: Files) -> Iterator[Lacking]:
-    for row in study.rows:
+def _of_study(study: Study, rows: Iterable[Row], tree: Tree, files: Files) -> Iterator[Lacking]:
+    for row in rows:
         cls = study.classes.get(row.architecture)
-        if cls is None or not is_candidate(row):
+        if cls is None:
             continue
-        analysis = study.analyzer.analyse(cls, stub=row.verdict == "stub")
+        # The analysis may be another platform's; what is asked from here on is asked of this one.
+        analysis = replace(study.analyzer.analyse(cls, stub=row.verdict == "stub"), cls=cls)
         where = Place(cls.module.path, cls.facts.line)
         name, contracts = row.architecture, study.contracts
         passes = passes_step(contracts, name, tree.capability, study.step)
@@ -94,7 +92,8 @@ def _with_callers(outcome: Derivation, more: tuple[PassArgument, ...]) -> Deriva
     if not more:
         return outcome
     form = f"{outcome.form}, with its caller"
-    return replace(outcome, form=form, edits=(*outcome.edits, *more))
+    edits = (*outcome.edits, *more)
+    return msgspec.structs.replace(outcome, form=form, edits=edits)
 
 
 def _tree(study: Study, rule: Capability, passing: Place | None) -> Tree:

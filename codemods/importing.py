@@ -26,7 +26,7 @@ def add_import(module: cst.Module, package: str, dotted: str, width: int) -> cst
     for index, line in enumerate(lines):
         found = _from(line)
         if found is not None and _absolute(found, package) == origin:
-            if name in _names(found):
+            if name in _plain_names(found):
                 return module
             lines[index] = _with_name(line, found, name, width)
             return module.with_changes(body=lines)
@@ -38,16 +38,19 @@ def add_import(module: cst.Module, package: str, dotted: str, width: int) -> cst
 
 
 def _from(line: Line) -> cst.ImportFrom | None:
-    if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
-        one = line.body[0]
-        if isinstance(one, cst.ImportFrom) and not isinstance(one.names, cst.ImportStar):
-            return one
-    return None
+    one = _any_from(line)
+    return one if one is not None and not isinstance(one.names, cst.ImportStar) else None
 
 
 def _names(found: cst.ImportFrom) -> list[str]:
     assert not isinstance(found.names, cst.ImportStar)
     return [code(alias.name) for alias in found.names]
+
+
+def _plain_names(found: cst.ImportFrom) -> list[str]:
+    """The names that an import binds as they are."""
+    assert not isinstance(found.names, cst.ImportStar)
+    return [code(alias.name) for alias in found.names if alias.asname is None]
 
 
 def _source(found: cst.ImportFrom) -> str:
@@ -116,13 +119,33 @@ def _module_key(source: str) -> tuple[int, list[tuple[int, int, str]]]:
     return (1, [(0, -level, ""), *_natural(source[level:])]) if level else (0, _natural(source))
 
 
+def _before_imports(lines: Sequence[Line]) -> int:
+    """The last line of what comes before any ``from``: the docstring, and plain imports."""
+    last = -1
+    for index, line in enumerate(lines):
+        one = line.body[0] if isinstance(line, cst.SimpleStatementLine) else None
+        doc = index == 0 and isinstance(one, cst.Expr)
+        if doc or isinstance(one, cst.Import):
+            last = index
+    return last
+
+
+def _any_from(line: Line) -> cst.ImportFrom | None:
+    """The ``from`` of a line, with a star or without."""
+    if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
+        one = line.body[0]
+        return one if isinstance(one, cst.ImportFrom) else None
+    return None
+
+
 def _position(lines: list[Line], source: str, statement: Line) -> tuple[int, Line]:
     """Where the import goes: among those of its section, by the name of the module."""
     local = source.startswith(".")
     root = source.partition(".")[0]
-    last = -1
+    last = _before_imports(lines)
+    first = True
     for index, line in enumerate(lines):
-        found = _from(line)
+        found = _any_from(line)
         if found is None:
             continue
         other = _source(found)
@@ -135,6 +158,6 @@ def _position(lines: list[Line], source: str, statement: Line) -> tuple[int, Lin
             blank = next((i for i, one in enumerate(front) if one.comment), len(front))
             lines[index] = line.with_changes(leading_lines=front[blank:])
             return index, statement.with_changes(leading_lines=front[:blank])
-        if same or last < 0 or (not local and not other.startswith(".")):
-            last = index
+        if same or first or (not local and not other.startswith(".")):
+            last, first = index, False
     return last + 1, statement

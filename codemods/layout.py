@@ -146,23 +146,79 @@ def with_argument(call: cst.Call, keyword: str, value: str, line: str, width: in
     return longer.with_changes(whitespace_before_args=before_args, args=args)
 
 
-def fit_signature(function: cst.FunctionDef, indent: str, step: str, width: int) -> cst.FunctionDef:
-    """A ``def`` on one line where it fits and no trailing comma keeps it broken."""
+def fit_signature(
+    function: cst.FunctionDef, extra: Sequence[cst.Param], indent: str, step: str, width: int
+) -> cst.FunctionDef:
+    """A ``def`` with ``extra`` after its positional parameters.
+
+    It goes on one line where it fits and no trailing comma keeps it broken; else its parameters go
+    below the bracket, on one line or each on its own. Comments among them keep it as it is.
+    """
     every = _parameters(function)
-    if not every or isinstance(every[-1].comma, cst.Comma) or has_comment(function.params):
+    if has_comment(function.params) or not (every or extra):
         return function
-    one = function.with_changes(params=flat(function.params), whitespace_before_params=_EMPTY)
-    one = one.with_deep_changes(_parameters(one)[-1], whitespace_after_param=_EMPTY)
-    if len(indent) + len(_head(one)) <= width:
+    broken_now = isinstance(function.whitespace_before_params, cst.ParenthesizedWhitespace)
+    exploded = isinstance(getattr(_last(function.params), "comma", None), cst.Comma)
+    if exploded and not extra:
+        return function
+    items = _signature_items(function.params, extra)
+    one = _with_signature(function, ", ".join(items))
+    if not exploded and len(indent) + len(_head(one)) <= width:
         return one
-    if isinstance(function.whitespace_before_params, cst.ParenthesizedWhitespace):
+    if broken_now and not extra:
         return function
-    return _broken_signature(one, indent, step, width)
+    inside = ", ".join(items)
+    if not exploded and len(indent) + len(step) + len(inside) <= width:
+        return _with_signature(function, f"\n{step}{inside}\n")
+    return _with_signature(function, "".join(f"\n{step}{item}," for item in items) + "\n")
+
+
+def _last(params: cst.Parameters) -> cst.CSTNode | None:
+    """What stands last between the brackets."""
+    kinds = (
+        [params.star_kwarg] if params.star_kwarg is not None else [],
+        params.kwonly_params,
+        [params.star_arg] if isinstance(params.star_arg, cst.Param) else [],
+        params.params,
+        [params.posonly_ind] if isinstance(params.posonly_ind, cst.ParamSlash) else [],
+    )
+    return next((kind[-1] for kind in kinds if kind), None)
+
+
+def _signature_items(params: cst.Parameters, extra: Sequence[cst.Param]) -> list[str]:
+    """The parameters as text, with the marks between their kinds."""
+
+    def text(param: cst.Param, star: str = "") -> str:
+        alone = param.with_changes(star=star, comma=cst.MaybeSentinel.DEFAULT)
+        return code(flat(alone.with_changes(whitespace_after_param=_EMPTY)))
+
+    items = [text(param) for param in params.posonly_params]
+    items += ["/"] if items else []
+    items += [text(param) for param in (*params.params, *extra)]
+    if isinstance(params.star_arg, cst.Param):
+        items.append(text(params.star_arg, "*"))
+    elif params.kwonly_params:
+        items.append("*")
+    items += [text(param) for param in params.kwonly_params]
+    if params.star_kwarg is not None:
+        items.append(text(params.star_kwarg, "**"))
+    return items
+
+
+def _with_signature(function: cst.FunctionDef, inside: str) -> cst.FunctionDef:
+    parsed = cst.parse_statement(f"def f({inside}): pass")
+    assert isinstance(parsed, cst.FunctionDef)
+    return function.with_changes(
+        params=parsed.params, whitespace_before_params=parsed.whitespace_before_params
+    )
 
 
 def _parameters(function: cst.FunctionDef) -> list[cst.Param]:
+    """Every named parameter, in order."""
     params = function.params
-    return [*params.posonly_params, *params.params, *params.kwonly_params]
+    starred = [params.star_arg] if isinstance(params.star_arg, cst.Param) else []
+    last = [params.star_kwarg] if params.star_kwarg is not None else []
+    return [*params.posonly_params, *params.params, *starred, *params.kwonly_params, *last]
 
 
 def _head(function: cst.FunctionDef) -> str:
@@ -171,20 +227,6 @@ def _head(function: cst.FunctionDef) -> str:
         decorators=[], leading_lines=[], body=cst.SimpleStatementSuite(body=[cst.Pass()])
     )
     return code(alone).rstrip("\n").removesuffix(" pass")
-
-
-def _broken_signature(one: cst.FunctionDef, indent: str, step: str, width: int) -> cst.FunctionDef:
-    """Parameters below the bracket: all on one line, or each on its own."""
-    below = one.with_changes(whitespace_before_params=_break(step))
-    inside = code(one.params)
-    if len(indent) + len(step) + len(inside) <= width:
-        return below.with_deep_changes(_parameters(below)[-1], whitespace_after_param=_break(""))
-    params = [
-        param.with_changes(comma=cst.Comma(whitespace_after=_break(step)))
-        for param in one.params.params
-    ]
-    params[-1] = params[-1].with_changes(comma=cst.Comma(whitespace_after=_break("")))
-    return below.with_changes(params=one.params.with_changes(params=params))
 
 
 def fit_bases(cls: cst.ClassDef, indent: str, step: str, width: int) -> cst.ClassDef:

@@ -7,72 +7,27 @@ file, and their patches go in any order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from auditor.api import Request, Resources, audit
+import msgspec
+from msgspec.structs import replace as _replaced
+
+from auditor.api import Request, Resources
 from auditor.coverage import Coverage, Row
+from auditor.processes import Beside, can_fork
+from auditor.reports.rows import INPUT_KINDS
 from auditor.sources.tree import Source
-from codemods.diff import diff_of
+from codemods.applying import applier, misapplied
 from codemods.docs import common_reason
 from codemods.edit import edited, line_width
-from codemods.gather import Lacking, gather, is_candidate
-from codemods.plans import AddMethod, Derivation, Edit, Refusal, Refused
+from codemods.gather import Lacking, gathered, is_candidate, looker
+from codemods.jobs import Jobs, jobs_of
+from codemods.plans import AddMethod, Derivation, Edit, Family, Item, Plan, Refusal, Refused, Site
 from codemods.prove import Claim, prove
 
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """What is done for one architecture on some platforms, or why nothing is."""
-
-    architecture: str
-    platforms: tuple[str, ...]
-    cls: str
-    outcome: Derivation | Refusal
-    family: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """One patch: its edits, and the files before and after it."""
-
-    name: str
-    architectures: tuple[str, ...]
-    roots: frozenset[str]
-    edits: tuple[Edit, ...]
-    before: Mapping[str, bytes]
-    after: Mapping[str, bytes]
-
-    @property
-    def diff(self) -> bytes:
-        """The patch, for ``git apply``."""
-        return diff_of(self.before, self.after)
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What would be done: items in the order of architectures, and the proven patches.
-
-    Attributes:
-        before: the document of the tree as it is.
-        undecided: rows about which it cannot be said whether they lack the capability.
-    """
-
-    source: Source
-    items: tuple[Item, ...]
-    families: tuple[Family, ...]
-    before: Coverage
-    undecided: tuple[Row, ...]
-
-    @property
-    def patched(self) -> tuple[Item, ...]:
-        """The items that a proven patch covers."""
-        return tuple(item for item in self.items if isinstance(item.outcome, Derivation))
-
-    @property
-    def refused(self) -> tuple[Item, ...]:
-        """The items for which nothing is done."""
-        return tuple(item for item in self.items if isinstance(item.outcome, Refusal))
+#: Fewer families than this are edited faster than another process is started.
+_WORTH_SHARING = 4
 
 
 def plan(source: Source, request: Request, resources: Resources) -> Plan:
@@ -83,25 +38,78 @@ def plan(source: Source, request: Request, resources: Resources) -> Plan:
     Raises:
         DraftauditError: as :func:`auditor.api.audit`.
     """
+    return plan_with_grounds(source, request, resources)[0]
+
+
+def plan_with_grounds(
+    source: Source, request: Request, resources: Resources
+) -> tuple[Plan, frozenset[str]]:
+    """The same, with the files that it rests on."""
     everything = replace(request, platforms=(), architectures=())
-    before = audit(source, everything, resources)
-    wanted = _wanted(before, request)
-    found = gather(source, replace(request, architectures=wanted), resources) if wanted else None
-    lacking = list(found.lacking) if found is not None else []
+    with jobs_of(source, everything, resources) as jobs:
+        looked = _looked(jobs, source, request)
+        return _planned(jobs, source, request, resources.processes, looked), jobs.consulted
+
+
+def _looked(jobs: Jobs, source: Source, request: Request) -> tuple[Coverage, list[Lacking]]:
+    """The document, and what lacks the capability; both in one run where nothing is kept."""
+    look = looker(jobs.files, source.tree.files(), lambda row: _asked(row, request))
+    before = jobs.kept()
+    if before is None:
+        before, seen = jobs.run(look)
+    else:
+        wanted = _wanted(before, request)
+        seen = jobs.look(replace(request, architectures=wanted), look) if wanted else ()
+    return before, gathered(seen)
+
+
+def _planned(
+    jobs: Jobs,
+    source: Source,
+    request: Request,
+    processes: int | None,
+    looked: tuple[Coverage, list[Lacking]],
+) -> Plan:
+    before, lacking = looked
     lacking = _agreed(_worded_alike(lacking))
-    families, refused = _families(source, lacking)
-    proven: tuple[Family, ...] = tuple(families)
+    families, refused = _families(source, lacking, processes)
+    proven = _proven(jobs, before, families, refused)
+    named = {edit: family.name for family in families for edit in family.edits}
+    return Plan(
+        items=_items(lacking, named, refused),
+        families=proven,
+        before=before,
+        undecided=tuple(r for r in before.rows if r.verdict == "?" and _asked(r, request)),
+        unread=tuple(one for one in before.undecided if one.kind in INPUT_KINDS),
+        applied_by=applier() if proven else "",
+    )
+
+
+def _proven(
+    jobs: Jobs, before: Coverage, families: Sequence[Family], refused: dict[str, Refusal]
+) -> tuple[Family, ...]:
+    """The families whose patches apply, and whose rows are ``yes`` then; the others are refused."""
+    edited_ones = [family for family in families if family.name not in refused]
+    refused.update(_misapplied(edited_ones))
+    proven = tuple(family for family in families if family.name not in refused)
     while proven:
-        claims = [_claim(family) for family in proven]
-        failures = prove(source, before, claims, everything, resources).failures
+        failures = prove(jobs, before, [_claim(family) for family in proven]).failures
         refused.update({name: Refusal("not-proven", why) for name, why in failures.items()})
         if not failures:
             break
         proven = tuple(family for family in proven if family.name not in failures)
-    named = {edit: family.name for family in families for edit in family.edits}
-    items = _items(lacking, named, refused)
-    undecided = tuple(row for row in before.rows if row.verdict == "?" and _asked(row, request))
-    return Plan(source, items, proven, before, undecided)
+    return proven
+
+
+def _misapplied(families: Sequence[Family]) -> dict[str, Refusal]:
+    """The families whose diffs do not give their bytes; all are tried at once, then each."""
+    before = {path: content for one in families for path, content in one.before.items()}
+    after = {path: content for one in families for path, content in one.after.items()}
+    every = b"".join(family.diff for family in families)
+    if not families or misapplied(before, after, every) is None:
+        return {}
+    tried = {one.name: misapplied(one.before, one.after, one.diff) for one in families}
+    return {name: Refusal("not-proven", why) for name, why in tried.items() if why is not None}
 
 
 def _asked(row: Row, request: Request) -> bool:
@@ -127,15 +135,15 @@ def _worded_alike(lacking: Sequence[Lacking]) -> list[Lacking]:
     for one in lacking:
         for edit in _edits(one):
             if isinstance(edit, AddMethod):
-                docs.setdefault(replace(edit, doc=()), set()).add(edit.doc)
+                docs.setdefault(_replaced(edit, doc=()), set()).add(edit.doc)
 
     def worded(edit: Edit) -> Edit:
-        if not isinstance(edit, AddMethod) or len(docs[replace(edit, doc=())]) == 1:
+        if not isinstance(edit, AddMethod) or len(docs[_replaced(edit, doc=())]) == 1:
             return edit
-        return replace(edit, doc=(edit.doc[0], common_reason(edit.source)))
+        return _replaced(edit, doc=(edit.doc[0], common_reason(edit.source)))
 
     return [
-        replace(one, outcome=replace(one.outcome, edits=tuple(map(worded, one.outcome.edits))))
+        _replaced(one, outcome=_replaced(one.outcome, edits=tuple(map(worded, one.outcome.edits))))
         if isinstance(one.outcome, Derivation)
         else one
         for one in lacking
@@ -144,17 +152,17 @@ def _worded_alike(lacking: Sequence[Lacking]) -> list[Lacking]:
 
 def _agreed(lacking: Sequence[Lacking]) -> list[Lacking]:
     """The same, but nothing is done for a class that platforms would edit in different ways."""
-    seen: dict[tuple[str, str], set[Edit]] = {}
+    seen: dict[Site, set[Edit]] = {}
     for one in lacking:
         for edit in _edits(one):
-            seen.setdefault((edit.site.path, edit.site.qualname), set()).add(edit)
+            seen.setdefault(edit.site, set()).add(edit)
     split = {key for key, edits in seen.items() if len(edits) > 1}
 
     def judged(one: Lacking) -> Lacking:
         for edit in _edits(one):
-            if (edit.site.path, edit.site.qualname) in split:
+            if edit.site in split:
                 reason = f"{edit.site.qualname} would need another method on another platform"
-                return replace(one, outcome=Refusal("platforms-disagree", reason, one.place))
+                return _replaced(one, outcome=Refusal("platforms-disagree", reason, one.place))
         return one
 
     return [judged(one) for one in lacking]
@@ -165,41 +173,76 @@ def _edits(one: Lacking) -> tuple[Edit, ...]:
 
 
 def _families(
-    source: Source, lacking: Sequence[Lacking]
+    source: Source, lacking: Sequence[Lacking], processes: int | None
 ) -> tuple[list[Family], dict[str, Refusal]]:
-    """The families, and those of them that cannot be edited."""
-    families: list[Family] = []
-    refused: dict[str, Refusal] = {}
-    width = line_width(source.tree)
+    """The families, and why some of them cannot be edited, by name."""
+    found: list[Family] = []
     for members in _grouped(lacking):
         edits = tuple(dict.fromkeys(edit for one in members for edit in _edits(one)))
-        name = _name(members, {family.name for family in families})
         paths = sorted({edit.site.path for edit in edits})
-        before = {path: source.tree.read(path) for path in paths}
-        try:
-            after = {
-                path: edited(
-                    path,
-                    [edit for edit in edits if edit.site.path == path],
-                    source.tree.read,
-                    width,
-                )
-                for path in paths
-            }
-        except Refused as error:
-            refused[name] = error.refusal
-            after = {}
-        families.append(
+        found.append(
             Family(
-                name=name,
+                name=_name(members, {family.name for family in found}),
                 architectures=tuple(sorted({one.architecture for one in members})),
                 roots=frozenset(one.cls for one in members),
                 edits=edits,
-                before=before,
-                after=after,
+                before={path: source.tree.read(path) for path in paths},
+                after={},
             )
         )
-    return [family for family in families if family.after], refused
+    outcomes = _edited_in_two(source, found, processes)
+    refused = {
+        family.name: outcome
+        for family, outcome in zip(found, outcomes, strict=True)
+        if isinstance(outcome, Refusal)
+    }
+    families = [
+        family if isinstance(outcome, Refusal) else _replaced(family, after=outcome.files)
+        for family, outcome in zip(found, outcomes, strict=True)
+    ]
+    return families, refused
+
+
+class _After(msgspec.Struct, frozen=True, tag=True):
+    """The files of a family after its edits."""
+
+    files: dict[str, bytes]
+
+
+def _edited_in_two(
+    source: Source, families: Sequence[Family], processes: int | None
+) -> list[_After | Refusal]:
+    """What each family's files become: every second one in another process where that may be."""
+    width = line_width(source.tree)
+
+    def each(some: Sequence[Family]) -> list[_After | Refusal]:
+        return [_edited(source, family, width) for family in some]
+
+    if len(families) < _WORTH_SHARING or not can_fork(processes):
+        return each(families)
+    beside = Beside(lambda: msgspec.msgpack.encode(each(families[1::2])))
+    mine = each(families[0::2])
+    theirs = msgspec.msgpack.decode(beside.result(), type=list[_After | Refusal])
+    both: list[_After | Refusal] = [mine[0]] * len(families)
+    both[0::2], both[1::2] = mine, theirs
+    return both
+
+
+def _edited(source: Source, family: Family, width: int) -> _After | Refusal:
+    try:
+        return _After(
+            {
+                path: edited(
+                    path,
+                    [edit for edit in family.edits if edit.site.path == path],
+                    source.tree.read,
+                    width,
+                )
+                for path in family.before
+            }
+        )
+    except Refused as error:
+        return error.refusal
 
 
 def _grouped(lacking: Iterable[Lacking]) -> list[list[Lacking]]:

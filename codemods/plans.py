@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
+
+from auditor.coverage import Coverage, Row, UndecidedItem
 from auditor.values import Place
+from codemods.diff import diff_of
 
 Code = Literal[
     "stub", "no-logits", "unknown-term", "no-head", "logits-changed", "post-processing",
@@ -36,8 +39,7 @@ REFUSALS: dict[Code, str] = {
 Action = Literal["mixin", "method", "pair"]
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(msgspec.Struct, frozen=True):
     """A class in a file; ``line`` is that of its ``class`` statement."""
 
     path: str
@@ -46,8 +48,7 @@ class Site:
     dotted: str
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(msgspec.Struct, frozen=True):
     """A call in a method, by its place in the file (1-based line, 0-based column in characters).
 
     ``kind`` says what becomes of it: the call of the ``processor`` gets the method's name after
@@ -59,8 +60,7 @@ class Spot:
     kind: Literal["processor", "hop"]
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(msgspec.Struct, frozen=True):
     """A parameter: its name, and the sources of annotation and default (empty for none)."""
 
     name: str
@@ -68,8 +68,7 @@ class Parameter:
     default: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Factor:
+class Factor(msgspec.Struct, frozen=True):
     """The statements before the head that become a method which both use.
 
     Attributes:
@@ -86,16 +85,14 @@ class Factor:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
-class AddMixin:
+class AddMixin(msgspec.Struct, frozen=True, tag=True):
     """Inherit ``mixin`` (a dotted class), first in the bases."""
 
     site: Site
     mixin: str
 
 
-@dataclass(frozen=True, slots=True)
-class AddMethod:
+class AddMethod(msgspec.Struct, frozen=True, tag=True):
     """Define ``name`` on ``site``, made from the method ``source`` of ``origin``.
 
     Attributes:
@@ -106,6 +103,7 @@ class AddMethod:
         extra: parameters that it takes beside those of ``source``.
         doc: the docstring: paragraphs.
         factor: what is factored out first, or None.
+        dropped: lines of the statements that only look at the logits, and are left out.
     """
 
     site: Site
@@ -117,10 +115,10 @@ class AddMethod:
     extra: tuple[Parameter, ...]
     doc: tuple[str, ...]
     factor: Factor | None = None
+    dropped: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PassArgument:
+class PassArgument(msgspec.Struct, frozen=True, tag=True):
     """Pass ``keyword=value`` in a call of the engine, so that the method is told the draft step.
 
     Attributes:
@@ -140,8 +138,7 @@ class PassArgument:
 Edit = AddMixin | AddMethod | PassArgument
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True, tag=True):
     """Why nothing is done for a class: a code, a sentence, and the place that decides it."""
 
     code: Code
@@ -149,8 +146,7 @@ class Refusal:
     place: Place | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Derivation:
+class Derivation(msgspec.Struct, frozen=True, tag=True):
     """What gives a class the capability, and what it was read off.
 
     Attributes:
@@ -175,6 +171,68 @@ class Derivation:
     def files(self) -> tuple[str, ...]:
         """The files that change, sorted."""
         return tuple(sorted({edit.site.path for edit in self.edits}))
+
+
+class Item(msgspec.Struct, frozen=True):
+    """What is done for one architecture on some platforms, or why nothing is."""
+
+    architecture: str
+    platforms: tuple[str, ...]
+    cls: str
+    outcome: Derivation | Refusal
+    family: str = ""
+
+
+class Family(msgspec.Struct, frozen=True):
+    """One patch: its edits, and the files before and after it.
+
+    Attributes:
+        name: the first of its architectures, with platforms where another patch has it too.
+        architectures: those that it is for.
+        roots: the dotted draft classes that get the capability.
+        edits: what is changed.
+        before, after: the bytes of the files that change, by path.
+    """
+
+    name: str
+    architectures: tuple[str, ...]
+    roots: frozenset[str]
+    edits: tuple[Edit, ...]
+    before: dict[str, bytes]
+    after: dict[str, bytes]
+
+    @property
+    def diff(self) -> bytes:
+        """The patch, for ``git apply``."""
+        return diff_of(self.before, self.after)
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What would be done: items in the order of architectures, and the proven patches.
+
+    Attributes:
+        before: the document of the tree as it is.
+        undecided: rows about which it cannot be said whether they lack the capability.
+        unread: members of the source and files that could not be read, so that rows may be missing.
+        applied_by: what tried each patch on the bytes that it is for; empty without patches.
+    """
+
+    items: tuple[Item, ...]
+    families: tuple[Family, ...]
+    before: Coverage
+    undecided: tuple[Row, ...]
+    unread: tuple[UndecidedItem, ...]
+    applied_by: str
+
+    @property
+    def patched(self) -> tuple[Item, ...]:
+        """The items that a proven patch covers."""
+        return tuple(item for item in self.items if isinstance(item.outcome, Derivation))
+
+    @property
+    def refused(self) -> tuple[Item, ...]:
+        """The items for which nothing is done."""
+        return tuple(item for item in self.items if isinstance(item.outcome, Refusal))
 
 
 class Refused(Exception):  # noqa: N818 - an outcome, told to the caller

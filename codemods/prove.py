@@ -10,11 +10,8 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from auditor.api import Request, Resources
 from auditor.coverage import Coverage, Finding, Head, Row
-from auditor.sources.tree import Source
-from codemods.jobs import job_of
-from codemods.overlay import overlaid
+from codemods.jobs import Jobs
 
 #: Files and architectures that something is about, and what it says.
 _Blame = tuple[frozenset[str], frozenset[str], str]
@@ -47,26 +44,13 @@ class Proof:
     after: Coverage
 
 
-def audited(source: Source, request: Request, resources: Resources) -> Coverage:
-    """The document of a source, computed anew: an overlay has no place among kept answers."""
-    with job_of(source, request, resources) as job:
-        coverage, _ = job.run(resources.processes)
-        return coverage
-
-
-def prove(
-    source: Source,
-    before: Coverage,
-    claims: Sequence[Claim],
-    request: Request,
-    resources: Resources,
-) -> Proof:
+def prove(jobs: Jobs, before: Coverage, claims: Sequence[Claim]) -> Proof:
     """Audit the tree with all claims applied at once.
 
     Two claims never change one file, so that each holds without the others as well.
     """
     changed = {path: content for claim in claims for path, content in claim.changed.items()}
-    after = audited(overlaid(source, changed), request, resources)
+    after = jobs.patched(changed)
     failures: dict[str, str] = {}
     for claim in claims:
         for reason in (*_unparsed(claim), *_not_reached(claim, before, after)):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from codemods.planning import Family, Plan
-from codemods.plans import AddMethod, Derivation, PassArgument
+from codemods.plans import AddMethod, Derivation, Family, PassArgument, Plan
 
 _OWN = (
     "<!-- A draft, written by draftaudit from the source alone. Review every line, run the test"

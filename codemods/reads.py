@@ -1,15 +1,129 @@
-"""What a method does with the logits beyond giving them back, and what it keeps on ``self``."""
+"""What a method does with the logits beyond giving them back, and what it keeps on ``self``.
+
+A statement that only looks at what logits are (their shape or type), for a name that nothing else
+needs or for the log, has nothing to look at where there are token ids: it is left out.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 _Parents = Mapping[ast.AST, ast.AST]
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
-def other_use(function: ast.FunctionDef, calls: Sequence[ast.Call]) -> ast.expr | ast.stmt | None:
+#: What a tensor says of itself without its values (``torch.Tensor``).
+_LOOKS = frozenset("shape dtype device ndim layout".split())
+_LOOK_METHODS = frozenset("size dim ndimension numel stride element_size get_device".split())
+_LOGGERS = frozenset({"logger", "logging", "log"})
+_LEVELS = frozenset("debug debug_once info info_once warning warning_once".split())
+
+
+def idle(function: ast.FunctionDef, calls: Sequence[ast.Call]) -> tuple[ast.stmt, ...]:
+    """Statements behind the head that only look at what the logits are, and change nothing.
+
+    Args:
+        function: the method.
+        calls: the calls in it that give the logits.
+    """
+    parents = {child: node for node in ast.walk(function) for child in ast.iter_child_nodes(node)}
+    first = min(map(_end, calls), default=(0, 0))
+    logits = {name for call in calls for name in _goes_to(call, parents) or ()}
+    if not logits or any(isinstance(n, ast.Global | ast.Nonlocal) for n in ast.walk(function)):
+        return ()
+    behind = [stmt for stmt in function.body if (stmt.lineno, stmt.col_offset) > first]
+    found = [stmt for stmt in behind if _is_alone(stmt, function)]
+    size = -1
+    while size != len(found):
+        size = len(found)
+        bound = {name for stmt in found for name in _bound(stmt)}
+        found = [
+            stmt
+            for stmt in found
+            if _only_looks(stmt, logits, bound) and not _needed(stmt, found, function)
+        ]
+    return tuple(found)
+
+
+def _is_alone(stmt: ast.stmt, function: ast.FunctionDef) -> bool:
+    """Whether no other statement stands on its lines."""
+    last = stmt.end_lineno or stmt.lineno
+    return not any(
+        other is not stmt and other.lineno <= last and stmt.lineno <= (other.end_lineno or 0)
+        for other in function.body
+    )
+
+
+def _bound(stmt: ast.stmt) -> tuple[str, ...]:
+    match stmt:
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            return (name,)
+        case _:
+            return ()
+
+
+def _only_looks(stmt: ast.stmt, logits: Collection[str], bound: Collection[str]) -> bool:
+    """Whether a statement looks at the logits, or at what others looked up, and does no more."""
+    match stmt:
+        case ast.Assign(targets=[ast.Name()], value=value):
+            parts = [value]
+        case ast.Expr(
+            value=ast.Call(
+                func=ast.Attribute(value=ast.Name(id=owner), attr=level), args=args, keywords=[]
+            )
+        ) if owner in _LOGGERS and level in _LEVELS:
+            parts = args
+        case ast.Expr(value=value):
+            parts = [value]
+        case _:
+            return False
+    read = {node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)}
+    return bool(read & ({*logits} | {*bound})) and all(_is_look(p, logits) for p in parts)
+
+
+def _is_look(value: ast.expr, logits: Collection[str]) -> bool:
+    """Whether an expression reads nothing of the logits but what they are, and calls nothing."""
+    match value:
+        case ast.Attribute(value=ast.Name(id=name), attr=attr) if name in logits:
+            return attr in _LOOKS
+        case ast.Call(
+            func=ast.Attribute(value=ast.Name(id=name), attr=attr), args=args, keywords=[]
+        ) if name in logits:
+            return attr in _LOOK_METHODS and all(_is_look(arg, logits) for arg in args)
+        case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)], keywords=[]):
+            return name in logits
+        case ast.Name(id=name):
+            return name not in logits
+        case ast.Constant():
+            return True
+        case ast.Attribute(value=inner):
+            return _is_look(inner, logits)
+        case ast.Subscript(value=inner, slice=index):
+            return _is_look(inner, logits) and _is_look(index, logits)
+        case ast.UnaryOp(operand=inner):
+            return _is_look(inner, logits)
+        case ast.BinOp(left=left, right=right):
+            return _is_look(left, logits) and _is_look(right, logits)
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            return all(_is_look(part, logits) for part in parts)
+        case _:
+            return False
+
+
+def _needed(stmt: ast.stmt, others: Sequence[ast.stmt], function: ast.FunctionDef) -> bool:
+    """Whether a name that a statement binds is used by one that stays."""
+    names = _bound(stmt)
+    inside = {node for other in others for node in ast.walk(other)}
+    return any(
+        isinstance(node, ast.Name) and node.id in names and node not in inside
+        for node in ast.walk(function)
+    )
+
+
+def other_use(
+    function: ast.FunctionDef, calls: Sequence[ast.Call], dropped: Sequence[ast.stmt] = ()
+) -> ast.expr | ast.stmt | None:
     """The first use of the logits that would not be the same with token ids in their place.
 
     Returning them, asking whether they are None, and giving them another local name would be. The
@@ -18,8 +132,10 @@ def other_use(function: ast.FunctionDef, calls: Sequence[ast.Call]) -> ast.expr 
     Args:
         function: the method.
         calls: the calls in it that give the logits.
+        dropped: statements that are left out.
     """
     parents = {child: node for node in ast.walk(function) for child in ast.iter_child_nodes(node)}
+    left_out = {node for stmt in dropped for node in ast.walk(stmt)}
     pending: list[ast.expr] = list(calls)
     first = min(map(_end, calls), default=(0, 0))
     seen: set[str] = set()
@@ -27,18 +143,32 @@ def other_use(function: ast.FunctionDef, calls: Sequence[ast.Call]) -> ast.expr 
         value = pending.pop(0)
         names = _goes_to(value, parents)
         if names is None:
-            return value
+            return _statement(value, parents)
         for name in sorted(names - seen):
             for node in ast.walk(function):
                 if isinstance(node, ast.Global | ast.Nonlocal) and name in node.names:
                     return node
                 if not isinstance(node, ast.Name) or node.id != name or not _reads(node, parents):
                     continue
+                if node in left_out:
+                    continue
                 # Before the first call, the name holds something else.
                 if _end(node) > first or _is_inner(node, function, parents):
                     pending.append(node)
         seen |= names
     return None
+
+
+def _statement(value: ast.expr, parents: _Parents) -> ast.expr | ast.stmt:
+    """The statement of a use, or its test where it holds other statements."""
+    node: ast.AST = value
+    while not isinstance(node, ast.stmt):
+        parent = parents[node]
+        if isinstance(parent, ast.If | ast.While | ast.For | ast.With | ast.Match):
+            break
+        node = parent
+    assert isinstance(node, ast.expr | ast.stmt)
+    return node
 
 
 def keeps_on_self(function: ast.FunctionDef) -> bool:

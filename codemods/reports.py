@@ -5,9 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from auditor.reports.rows import place
 from auditor.values import Place
-from codemods.planning import Family, Item, Plan
-from codemods.plans import REFUSALS, AddMethod, AddMixin, Derivation, Edit, PassArgument
+from codemods.plans import (
+    REFUSALS,
+    AddMethod,
+    AddMixin,
+    Derivation,
+    Edit,
+    Family,
+    Item,
+    PassArgument,
+    Plan,
+)
 
 SCHEMA_VERSION = "1.0"
 
@@ -19,11 +29,15 @@ def as_json(plan: Plan, patches: bool = False) -> str:
     document: _Json = {
         "schema_version": SCHEMA_VERSION,
         "capability": plan.before.capability,
-        "source": {"label": plan.source.label, "version": plan.source.version},
+        "source": {"label": plan.before.source.label, "version": plan.before.source.version},
         "items": [_item(item) for item in plan.items],
+        "proof": {"audit": "patched tree, in memory", "apply": plan.applied_by or None},
         "undecided": [
             {"architecture": row.architecture, "platform": row.platform, "reason": row.reason}
             for row in plan.undecided
+        ],
+        "unread": [
+            {"path": one.path, "line": one.line, "reason": one.reason} for one in plan.unread
         ],
     }
     if patches:
@@ -48,7 +62,7 @@ def _item(item: Item) -> _Json:
                 "patch": item.family,
                 "term": derived.term,
                 "brief": derived.brief,
-                "place": _place(derived.place),
+                "place": _place_of(derived.place),
                 "why": derived.why,
                 "edits": [_edit(edit) for edit in derived.edits],
             }
@@ -59,12 +73,12 @@ def _item(item: Item) -> _Json:
                 "reason": refusal.reason,
                 "meaning": REFUSALS[refusal.code],
                 "files": [],
-                "place": _place(refusal.place),
+                "place": _place_of(refusal.place),
             }
 
 
-def _place(place: Place | None) -> _Json | None:
-    return None if place is None else {"path": place.path, "line": place.line}
+def _place_of(where: Place | None) -> _Json | None:
+    return None if where is None else {"path": where.path, "line": where.line}
 
 
 def _edit(edit: Edit) -> _Json:
@@ -108,9 +122,7 @@ def as_text(plan: Plan) -> str:
     for item in plan.items:
         lines.append(f"{item.architecture:<{width}}  {_what(item)}  ({', '.join(item.platforms)})")
         lines.extend(f"    {line}" for line in _details(item))
-    lines += ["", summary(plan)]
-    for row in plan.undecided:
-        lines.append(f"not decided: {row.architecture} on {row.platform}: {row.reason}")
+    lines += ["", summary(plan), *left_open(plan)]
     return "\n".join(lines) + "\n"
 
 
@@ -139,6 +151,14 @@ def summary(plan: Plan) -> str:
         f"{len(names)} architectures can be patched, in {len(plan.families)} patches;"
         f" {len(refused)} refused on some platform"
     )
+
+
+def left_open(plan: Plan) -> Sequence[str]:
+    """A line for each row that is not decided, and each input that could not be read."""
+    return [
+        *(f"not decided: {r.architecture} on {r.platform}: {r.reason}" for r in plan.undecided),
+        *(f"not read: {place(one.path, one.line)}: {one.reason}" for one in plan.unread),
+    ]
 
 
 def refusals(plan: Plan) -> Sequence[str]:

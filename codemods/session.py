@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from auditor.api import Request, Resources
     from auditor.sources.cache import CacheConfig
     from auditor.sources.tree import Source
-    from codemods.planning import Plan
+    from codemods.plans import Plan
 
 
 def opened(options: Options) -> Source:
@@ -39,9 +39,9 @@ def planned(source: Source, options: Options, architectures: tuple[str, ...]) ->
     from fnmatch import fnmatchcase
 
     from auditor.reports.names import hint
-    from codemods.planning import plan
+    from codemods.kept import plan_of
 
-    result = plan(source, request(options, architectures), resources(options))
+    result = plan_of(source, request(options, architectures), resources(options))
     known = sorted({row.architecture for row in result.before.rows})
     for glob in architectures:
         if not any(fnmatchcase(name, glob) for name in known):

@@ -64,12 +64,13 @@ class KeptContracts:
         digest = hashlib.blake2b(msgspec.msgpack.encode(asked), digest_size=16)
         self._name = f"{_FOLDER}/{digest.hexdigest()}"
 
-    def get(self, make: Callable[[Recorder], Contracts]) -> bytes:
+    def get(self, make: Callable[[Recorder], Contracts], known: bytes | None = None) -> bytes:
         """The contracts, read again only where a file that they rest on has changed.
 
         They are encoded, so that another process may read them; :meth:`taken` opens them.
+        ``known`` is what this has given for another tree of the same files, if it has.
         """
-        blob = self._cache.read(self._name)
+        blob = known if known is not None else self._cache.read(self._name)
         entry = _opened(blob) if blob is not None else None
         if (
             blob is not None

@@ -35,6 +35,13 @@ def fingerprint(value: Value) -> Hashable:
             return ("other", str(getattr(value, "name", "")))
 
 
+def mentions(asked: Hashable, paths: frozenset[str]) -> bool:
+    """Whether a fingerprint holds one of these files."""
+    if isinstance(asked, tuple):
+        return any(mentions(part, paths) for part in asked)
+    return isinstance(asked, str) and asked in paths
+
+
 def _member(member: Value) -> Hashable:
     if not isinstance(member, ClassValue):
         return fingerprint(member)

@@ -41,7 +41,7 @@ UNDECIDED_TITLES = {
 }
 
 #: Registry tables, files and members of the source: input that was not analysed at all.
-_INPUT_KINDS = frozenset({"source", "table", "file"})
+INPUT_KINDS = frozenset({"source", "table", "file"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ def undecided_by_kind(coverage: Coverage) -> Iterator[tuple[str, list[UndecidedI
 def is_complete(coverage: Coverage) -> bool:
     """Whether every entry has a verdict and all of the input was analysed (else: exit code 3)."""
     return "?" not in occurring(coverage) and not any(
-        item.kind in _INPUT_KINDS for item in coverage.undecided
+        item.kind in INPUT_KINDS for item in coverage.undecided
     )
 
 

@@ -131,6 +131,44 @@ def test_the_docstring_of_the_setting_says_that_it_is_a_trade(
     )
 
 
+NO_SETTING = {
+    "no setting": (
+        "class SpeculativeConfig:\n    method: str = ''\n",
+        f"{SPECULATIVE}:1: SpeculativeConfig has no setting use_local_argmax_reduction. "
+        "vllm (unknown version) has no use_local_argmax_reduction: name a release that has it",
+    ),
+    "no class": ("x = 1\n", f"{SPECULATIVE}: there is no class SpeculativeConfig. "),
+    "no docstring": (
+        "class SpeculativeConfig:\n    use_local_argmax_reduction: bool = False\n",
+        f"{SPECULATIVE}:1: SpeculativeConfig.use_local_argmax_reduction has no docstring of one "
+        "plain string. Nothing was changed. Edit the docstring by hand.",
+    ),
+    "a file that does not parse": (
+        "class SpeculativeConfig(:\n", f"{SPECULATIVE}: it cannot be parsed: "),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), NO_SETTING.values(), ids=NO_SETTING)
+def test_a_setting_that_is_not_there_ends_with_two(
+    text: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / SPECULATIVE).write_text(text)
+    assert call("apply", "--flag-docstring", folder=folder) == 2
+    assert f"error: {message}" in capsys.readouterr().err
+
+
+def test_input_that_could_not_be_read_ends_with_three(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = folder / "vllm" / "models" / "loop.py"
+    place.symlink_to(place)
+    for args in (["list"], ["list", "--format", "json"], ["apply"]):
+        assert call(*args, folder=folder) == 3
+        captured = capsys.readouterr()
+        assert "vllm/models/loop.py" in captured.out + captured.err
+    assert call("check", folder=folder) == 1, "something to patch is told first"
+
+
 WRONG = {
     "no such architecture": (["apply", "Nonsense"], "no architecture of"),
     "two outputs": (["apply", "--write", "-o", "out"], "-o: cannot be combined with --write"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 import pytest
 from trees.lacking import RUNNER, STEP, added, draft, engine, planned, tree
@@ -12,8 +13,8 @@ from auditor.api import Request, Resources, audit
 from auditor.coverage import Coverage
 from auditor.sources.tree import Source
 from codemods.overlay import overlaid
-from codemods.planning import Family, Plan
-from codemods.plans import Refusal
+from codemods.plans import REFUSALS as MEANINGS
+from codemods.plans import Family, Plan, Refusal
 from codemods.reads import other_use
 
 FLAT = """
@@ -454,6 +455,26 @@ REFUSALS = {
         None,
         "forward returns states normed by norm, and compute_logits norms again",
     ),
+    "name-taken": (
+        draft(
+            FORWARDING,
+            before=predictor(
+                PRE_HEAD
+                + "".join(
+                    f"\n    def {name}(self):\n        pass\n"
+                    for name in ("_pre_head", "_to_head", "_head_input")
+                )
+            ),
+            init=MODEL,
+        ),
+        STEP,
+        "Predictor has _pre_head, _to_head, _head_input",
+    ),
+    "not-editable": (
+        draft(FLAT).replace("class Draft", "\fOTHER = 1\n\n\nclass Draft"),
+        None,
+        "the parser does not give its bytes back",
+    ),
     "not-proven": (
         draft(FLAT),
         {RUNNER: ""},
@@ -474,15 +495,28 @@ def test_what_cannot_be_right_is_refused(
 
 LOGITS = "logits = self.logits_processor(self.lm_head, self.norm(hidden_states))"
 USES = {
-    "kept on self": ((LOGITS, "self.last = logits", "return logits"), "logits"),
+    "kept on self": ((LOGITS, "self.last = logits", "return logits"), "self.last = logits"),
     "kept on self at once": (
         ("logits = self.last = self.logits_processor(self.lm_head, hidden_states)",
          "return logits"),
-        "self.logits_processor(self.lm_head, hidden_states)",
+        "logits = self.last = self.logits_processor(self.lm_head, hidden_states)",
     ),
-    "asked for their shape": ((LOGITS, "self.count(logits.shape)", "return logits"), "logits"),
-    "by another name": ((LOGITS, "x = logits", "self.last = x", "return logits"), "x"),
-    "in a lambda": ((LOGITS, "self.hook = lambda: logits", "return logits"), "logits"),
+    "asked for their shape": (
+        (LOGITS, "self.count(logits.shape)", "return logits"), "self.count(logits.shape)"),
+    "by another name": (
+        (LOGITS, "x = logits", "self.last = x", "return logits"), "self.last = x"),
+    "in a lambda": (
+        (LOGITS, "self.hook = lambda: logits", "return logits"), "self.hook = lambda: logits"),
+    "by a condition": (
+        (LOGITS, "if logits.size(0) > 2:", "    self.seen = 1", "return logits"),
+        "logits.size(0) > 2",
+    ),
+    "for a name that stays": (
+        (LOGITS, "n = logits.shape[0]", "self.seen = n", "return logits"), "n = logits.shape[0]"),
+    "beside something else": (
+        (LOGITS, "n = logits.shape[0]; self.seen = 1", "return logits"), "n = logits.shape[0]"),
+    "by a call that may do more": (
+        (LOGITS, "n = self.rows(logits.shape)", "return logits"), "n = self.rows(logits.shape)"),
 }  # fmt: skip
 
 
@@ -491,6 +525,32 @@ def test_logits_that_are_used_on_the_way_are_refused(lines: tuple[str, ...], sho
     answer = refusal(planned(tree(draft(method(*lines)))))
     reason = f"Draft.compute_logits uses the logits it computes: {shown}"
     assert (answer.code, answer.reason) == ("logits-changed", reason)
+
+
+def test_what_checks_the_logits_is_refused() -> None:
+    answer = refusal(
+        planned(tree(draft(method(LOGITS, "assert logits.ndim == 2", "return logits"))))
+    )
+    reason = "Draft.compute_logits checks the logits it computes: assert logits.ndim == 2"
+    assert (answer.code, answer.reason) == ("logits-changed", reason)
+
+
+LOOKS = {
+    "for a name": ("rows = logits.shape[0]",),
+    "for a name of a name": ("rows = logits.size(0)", "twice = rows * 2"),
+    "for the log": ("kind = logits.dtype", 'logger.debug("%s %s", logits.shape, kind)'),
+    "for nothing": ("logits.shape",),
+}
+
+
+@pytest.mark.parametrize("lines", LOOKS.values(), ids=LOOKS)
+def test_what_only_looks_at_the_logits_is_left_out(lines: tuple[str, ...]) -> None:
+    given = method("assert self.lm_head", LOGITS, *lines, "return logits")
+    result = planned(tree(draft(given)))
+    text = added(result)
+    assert "self.logits_processor.get_top_tokens(" in text
+    assert not any(line in text for line in lines)
+    assert all(line in result.families[0].after[INIT].decode() for line in lines)
 
 
 def test_what_a_part_gives_back_may_not_be_used_either() -> None:
@@ -554,6 +614,28 @@ def _with_target(body: str, target: str) -> dict[str, str]:
 
 
 TARGET_MODULE = "vllm.model_executor.models.target"
+
+
+@pytest.mark.parametrize("handed", ["hidden_states", "self.norm(hidden_states)"])
+def test_a_draft_that_is_a_target_model_is_refused(handed: str) -> None:
+    """Neither the mixin nor a method: the class is not the draft's alone."""
+    table = '_TEXT_GENERATION_MODELS = {"T": ("vllm.models.draft", "Draft")}\n'
+    given = {
+        INIT: draft(method(f"return self.logits_processor(self.lm_head, {handed})")),
+        REGISTRY: registry({"DraftModel": ("vllm.models.draft", "Draft")}) + table,
+    }
+    answer = refusal(planned(tree(given)))
+    reason = "Draft computes the logits, and the registry has it for a target model"
+    assert (answer.code, answer.reason) == ("target-class", reason)
+
+
+def test_every_code_of_a_refusal_is_tried_and_documented() -> None:
+    """Those that need a tree of their own are named in the test that has it."""
+    own = {"target-class", "names-not-there", "platforms-disagree", "never-called"}
+    assert REFUSALS.keys() | own == MEANINGS.keys()
+    page = (Path(__file__).parents[2] / "docs" / "codemods.md").read_text()
+    for code, meaning in MEANINGS.items():
+        assert f"| `{code}` | {meaning} |" in page
 
 
 def test_a_method_never_lands_on_the_class_of_a_target_model() -> None:

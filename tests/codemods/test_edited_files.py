@@ -13,8 +13,7 @@ from trees.minivllm import INIT
 
 from codemods.diff import file_diff
 from codemods.parsed import Parsed
-from codemods.planning import Family
-from codemods.plans import Refused
+from codemods.plans import Family, Refused
 
 FLAT = """
 def compute_logits(self, hidden_states):

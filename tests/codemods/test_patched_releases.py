@@ -11,13 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from auditor.api import Request, Resources
+from auditor.api import Request, Resources, audit
 from auditor.coverage import Coverage
 from auditor.sources.tree import Source
 from codemods.overlay import overlaid
-from codemods.planning import Plan, plan
-from codemods.plans import Refusal
-from codemods.prove import audited
+from codemods.planning import plan
+from codemods.plans import Plan, Refusal
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
 
@@ -48,13 +47,13 @@ def _planned(source_of: Open, version: str) -> Plan:
 
 @cache
 def _after(source_of: Open, version: str) -> Coverage:
-    return audited(_patched(source_of, version), Request(), Resources())
+    return audit(_patched(source_of, version), Request(), Resources())
 
 
 def _patched(source_of: Open, version: str) -> Source:
     done = _planned(source_of, version)
     changed = {path: data for family in done.families for path, data in family.after.items()}
-    return overlaid(done.source, changed)
+    return overlaid(source_of(version), changed)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -91,7 +90,7 @@ def test_each_patch_applies_by_itself_and_is_taken_back(
     release: Open, version: str, tmp_path: Path
 ) -> None:
     done = _planned(release, version)
-    _written(tmp_path, done)
+    _written(tmp_path, done, release(version))
     for family in done.families:
         place = tmp_path / f"{family.name}.patch"
         place.write_bytes(family.diff)
@@ -104,13 +103,13 @@ def test_each_patch_applies_by_itself_and_is_taken_back(
             assert (tmp_path / path).read_bytes() == content
 
 
-def _written(folder: Path, done: Plan) -> list[str]:
+def _written(folder: Path, done: Plan, source: Source) -> list[str]:
     """The files that change, and the settings of vLLM's formatter; the paths of the former."""
     before = {path: data for family in done.families for path, data in family.before.items()}
     for path in (*before, "pyproject.toml"):
         place = folder / path
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(done.source.tree.read(path))
+        place.write_bytes(source.tree.read(path))
     # Without these, ruff takes no module for one of the package, and sorts imports otherwise.
     for parent in {parent for path in before for parent in Path(path).parents if parent.name}:
         (folder / parent / "__init__.py").touch()
@@ -126,7 +125,7 @@ def test_ruff_with_the_settings_of_vllm_has_no_new_complaint(
     release: Open, version: str, tmp_path: Path
 ) -> None:
     done = _planned(release, version)
-    paths = _written(tmp_path, done)
+    paths = _written(tmp_path, done, release(version))
     before = _complaints(tmp_path, paths)
     for family in done.families:
         for path, content in family.after.items():

@@ -7,7 +7,8 @@ from textwrap import dedent, indent
 
 from auditor.api import Request, Resources
 from auditor.sources.tree import Source
-from codemods.planning import Plan, plan
+from codemods.planning import plan
+from codemods.plans import Plan
 from trees.heads import IMPORTS, LAYERS
 from trees.minivllm import GUARD, INIT, SPECULATIVE, source
 
