@@ -11,7 +11,8 @@ from __future__ import annotations
 import ast
 import fnmatch
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from auditor.analyzer import Analysis
 from auditor.classes import Missing, lookup
@@ -21,7 +22,9 @@ from auditor.headpath.path import Branch
 from auditor.headpath.state import Frame, Guard, State, Values
 from auditor.headpath.symbolic import Symbolic
 from auditor.headpath.terms import (
+    Apply,
     Constant,
+    Global,
     Item,
     Operation,
     Param,
@@ -40,57 +43,49 @@ class NotBuildable(Exception):  # noqa: N818 - an outcome, told to the caller
     """A part that a test cannot build alone, and why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Real:
+class Real(msgspec.Struct, frozen=True, tag=True):
     """A part that is built as its own ``__init__`` would: a class and the source of arguments."""
 
     cls: str
     arguments: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Processor:
+class Processor(msgspec.Struct, frozen=True, tag=True):
     """The logits processor; ``scale`` where the model gives one."""
 
     cls: str
     arguments: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(msgspec.Struct, frozen=True, tag=True):
     """A head with a vocabulary shard, of its own class."""
 
     cls: str
     bias: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(msgspec.Struct, frozen=True, tag=True):
     """A whole number, by the name of a constant of the test."""
 
     constant: str
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(msgspec.Struct, frozen=True, tag=True):
     """The table that moves draft ids to target ids, as offsets."""
 
 
-@dataclass(frozen=True, slots=True)
-class Nothing:
+class Nothing(msgspec.Struct, frozen=True, tag=True):
     """None, where a method asks whether a part is there."""
 
 
-@dataclass(slots=True)
-class Bare:
+class Bare(msgspec.Struct, tag=True):
     """An instance of ``cls`` with nothing but these attributes."""
 
     cls: str
-    parts: dict[str, Thing] = field(default_factory=dict)
+    parts: dict[str, Thing] = msgspec.field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class Several:
+class Several(msgspec.Struct, tag=True):
     """A container with one ``item`` a draft step, under a key made from the step.
 
     Attributes:
@@ -109,8 +104,7 @@ _NAMESPACE = "types.SimpleNamespace"
 Thing = Nothing | Real | Processor | Head | Number | Table | Bare | Several
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(msgspec.Struct):
     """A draft model for a test.
 
     Attributes:
@@ -288,6 +282,9 @@ class _Recipe:
             return self._processor(term)
         if term in self._tables:
             return Table()
+        values = self._symbolic.values_of(term.owner, term.name)
+        if values and all(value.is_none for value in values):
+            return Nothing()  # as a model has it that was given none
         if isinstance(after, Item):
             return self._container(term, after)
         whole = self._real(term)
@@ -330,21 +327,22 @@ class _Recipe:
                 return repr(value)
             case Param(name=name) if name == self._step:
                 return "step"
-            case Part():
-                return self._number(index).constant
+            case Part() as part:
+                return self._number(part).constant
             case Operation(name="%", operands=(left, Part())):
                 return self._key(left)
             case Operation(name="+" | "-" as sign, operands=(left, right)):
                 return f"{self._key(left)} {sign} {self._key(right)}"
-            case _ if show(index).startswith("str(") and hasattr(index, "arguments"):
-                return f"str({self._key(index.arguments[0])})"
+            case Apply(function=Global(name="str" | "builtins.str"), arguments=(inner,)):
+                return f"str({self._key(inner)})"
             case _:
                 raise NotBuildable(f"the key {show(index)} cannot be told for a step")
 
-    def _number(self, term: Term) -> Number:
+    def _number(self, term: Part) -> Number:
         """A number: how many steps there are, where their layers begin, a configuration's field."""
-        for branch in self._path.branches:
-            for part in walk(branch.result):
+        results = [branch.result for branch in self._path.branches]
+        for root in (*results, *self._symbolic.reads):
+            for part in walk(root):
                 match part:
                     case Operation(name="%", operands=(_, right)) if right == term:
                         return Number("NUM_STEPS")
@@ -413,4 +411,3 @@ def _owners(term: Term) -> Iterator[Term]:
         yield term
     if not isinstance(term, Self):
         raise NotBuildable(f"{show(term)} is no part of the model")
-

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from textwrap import dedent
+
+import msgspec
 
 from auditor.rulesdata import harness_rule
 from codemods.harness.recipe import (
@@ -23,14 +25,16 @@ from codemods.harness.recipe import (
 #: A head whose own class is not known is built as this one.
 _HEAD = "vllm.model_executor.layers.vocab_parallel_embedding.ParallelLMHead"
 
+#: The longest line of the file.
+_WIDTH = 88
+
 _LICENSE = """\
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: Copyright contributors to the vLLM project
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(msgspec.Struct):
     """What one test file is about.
 
     Attributes:
@@ -67,29 +71,30 @@ class _File:
             for index, recipe in enumerate(self._subject.recipes)
         ]
         body = [*self._helpers(), *makers, *self._tests()]
-        return f"{_LICENSE}{self._doc()}\n{self._head()}\n\n\n" + "\n\n\n".join(
-            part.strip("\n") for part in body
-        ) + "\n"  # fmt: skip
+        parts = [f"{_LICENSE}{self._doc()}\n{self._head()}", *(part.strip("\n") for part in body)]
+        lines = "\n\n\n".join(parts).split("\n")
+        return "\n".join(map(_fitted, lines)) + "\n"
 
     # --- head
 
     def _doc(self) -> str:
         subject = self._subject
-        pre = any(recipe.pre_head for recipe in subject.recipes)
-        skipped = (
-            " A step before the head that\nis left out raises nothing, it drafts other tokens, so"
-            " every gain is random here: with\ngains of one the argmax would not tell."
-            if pre
-            else ""
+        first = (
+            f"``{subject.capability}`` of {subject.architecture} against the argmax of"
+            f" ``{subject.agrees_with}``."
         )
-        return (
-            f'"""``{subject.capability}`` of {subject.architecture} against the argmax of'
-            f" ``{subject.agrees_with}``.\n\n"
-            f"The draft computes ``{subject.brief}``. With ``use_local_argmax_reduction`` each rank\n"
-            f"takes the argmax of its own vocabulary shard, which must pick a token that no other\n"
-            f"beats in the whole row of logits.{skipped}\n"
-            '"""\n'
-        )
+        parts = [
+            "With ``use_local_argmax_reduction`` each rank takes the argmax of its own vocabulary"
+            " shard, which must pick a token that no other beats in the whole row of logits. The"
+            f" logits are ``{subject.brief}``."
+        ]
+        if any(recipe.pre_head for recipe in subject.recipes):
+            parts.append(
+                "A step before the head that is left out raises nothing, it drafts other tokens."
+                " Gains are random here: with gains of one the argmax would not tell."
+            )
+        wrapped = [textwrap.fill(part, _WIDTH, break_long_words=False) for part in parts]
+        return '"""' + "\n\n".join([textwrap.fill(first, _WIDTH), *wrapped]) + '\n"""\n'
 
     def _head(self) -> str:
         lines = ["from unittest import mock", "", "import pytest", "import torch"]
@@ -163,7 +168,8 @@ class _File:
         name = f"_make_model_{index}" if len(self._subject.recipes) > 1 else "_make_model"
         yield f"def {name}(vocab_size, rank=0, tp_size=1):"
         said = f", {recipe.name}" if recipe.name else ""
-        yield f'    """Only what the two methods read{said}; the decoder layers do not matter here."""'
+        yield f'    """Only what the two methods read{said}; decoder layers do not matter here."""'
+        yield "    shard = vocab_size, rank, tp_size"
         yield f"    model = _bare({self._name(recipe.model.cls)})"
         yield from self._parts("model", recipe.model.parts, "    ")
         yield "    return model.to(DEVICE_TYPE)"
@@ -175,7 +181,11 @@ class _File:
     def _part(self, target: str, thing: Thing, indent: str) -> Iterator[str]:
         match thing:
             case Bare(cls=cls, parts=parts):
-                made = f"{self._name(cls)}()" if cls.startswith("types.") else f"_bare({self._name(cls)})"
+                made = (
+                    f"{self._name(cls)}()"
+                    if cls.startswith("types.")
+                    else f"_bare({self._name(cls)})"
+                )
                 yield f"{indent}{target} = {made}"
                 yield from self._parts(target, parts, indent)
             case Several(cls=cls, key=key, item=Bare() as item):
@@ -185,7 +195,11 @@ class _File:
                 yield f"{inner}layer = _bare({self._name(item.cls)})"
                 yield from self._parts("layer", item.parts, inner)
                 listed = cls.endswith("List")
-                yield f"{inner}{target}.append(layer)" if listed else f"{inner}{target}[{key}] = layer"
+                yield (
+                    f"{inner}{target}.append(layer)"
+                    if listed
+                    else f"{inner}{target}[{key}] = layer"
+                )
             case _:
                 yield f"{indent}{target} = {self._leaf(thing, indent, target)}"
 
@@ -203,10 +217,9 @@ class _File:
             case Head(cls=cls, bias=bias):
                 head = self._name(cls or _HEAD)
                 more = ", bias=True" if bias else ""
-                seed = f"seed={step}" if step != "0" else "seed=0"
-                return f"_make_head({head}, vocab_size, rank, tp_size, {seed}{more})"
+                return f"_make_head({head}, shard, {step}{more})"
             case Real(cls=cls, arguments=arguments):
-                return f"_randomized({self._name(cls)}({', '.join(arguments)}), seed={step})"
+                return f"_randomized({self._name(cls)}({', '.join(arguments)}), {step})"
             case _:
                 raise AssertionError(thing)
 
@@ -224,7 +237,9 @@ class _File:
             if several:
                 listed = f'@pytest.mark.parametrize("make_model", [{", ".join(makers)}])\n'
                 text = text.replace("@@MAKERS\n", listed).replace("@@MAKE", "make_model")
-                text = text.replace("(default_vllm_config", "(default_vllm_config, make_model")
+                text = text.replace(
+                    "default_vllm_config, num", "default_vllm_config, make_model, num"
+                )
             else:
                 text = text.replace("@@MAKERS\n", "").replace("@@MAKE", "_make_model")
             if self._steps():
@@ -232,10 +247,11 @@ class _File:
                     "@@STEPS\n", '@pytest.mark.parametrize("step", range(NUM_STEPS))\n'
                 )
                 step = subject.recipes[0].step
-                text = text.replace("@@STEP_ARGUMENT", ", step").replace("@@STEP", f", {step}=step")
+                text = text.replace("@@STEP", f", {step}=step")
             else:
-                text = text.replace("@@STEPS\n", "").replace("@@STEP_ARGUMENT", "")
-                text = text.replace("@@STEP", "")
+                text = text.replace("@@STEPS\n", "").replace("@@STEP", "")
+            arguments = [*(["make_model"] if several else []), *(["step"] if self._steps() else [])]
+            text = text.replace("@@ARGUMENTS", "".join(f", {name}" for name in arguments))
             yield text.replace("@@LOGITS", subject.agrees_with).replace("@@TOP", subject.capability)
         if self._subject.recipes[0].step:
             text = dedent(_DEFAULT_STEP).replace("@@STEP", self._subject.recipes[0].step)
@@ -244,10 +260,21 @@ class _File:
             yield text.replace("@@LOGITS", subject.agrees_with)
 
 
+def _fitted(line: str) -> str:
+    """A line that is too long, broken inside its outermost brackets."""
+    opens = line.find("(")
+    closes = line.rfind(")")
+    if len(line) <= _WIDTH or opens < 0 or line.lstrip().startswith(("#", '"')):
+        return line
+    indent = line[: len(line) - len(line.lstrip())]
+    inner = line[opens + 1 : closes]
+    return f"{line[: opens + 1]}\n{indent}    {inner}\n{indent}{line[closes:]}"
+
+
 def _imports(modules: dict[str, set[str]], late: bool = False) -> Iterable[str]:
     mark = "  # noqa: E402" if late else ""
     for module in sorted(modules):
-        names = sorted(modules[module])
+        names = sorted(modules[module], key=str.lower)
         line = f"from {module} import {', '.join(names)}{mark}"
         if len(line) <= 88:
             yield line
@@ -290,7 +317,7 @@ def _classes(thing: Thing) -> Iterator[str]:
 
 _BARE = '''
 def _bare(cls):
-    """An instance of its own class, without the layers that its ``__init__`` would build."""
+    """An instance of its own class without the layers that ``__init__`` builds."""
     module = object.__new__(cls)
     nn.Module.__init__(module)
     return module
@@ -307,8 +334,9 @@ def _randomized(module, seed):
 '''
 
 _MAKE_HEAD = '''
-def _make_head(cls, vocab_size, rank, tp_size, seed, **kwargs):
-    """The shard of one rank. Rows of padding would win every row of logits if they counted."""
+def _make_head(cls, shard, seed, **kwargs):
+    """One rank's head. Rows of padding would win every time if they counted."""
+    vocab_size, rank, tp_size = shard
     with (
         mock.patch(f"{_EMBEDDING}.get_tensor_model_parallel_rank", return_value=rank),
         mock.patch(
@@ -365,7 +393,7 @@ def _hidden_states(num_tokens, seed=11):
 
 
 def _assert_selects_max_logit(top, logits):
-    """The token has the largest logit of its row; where several tie, any of them may be picked."""
+    """No other token of the row has a larger logit; any of several that tie will do."""
     assert top.dtype == torch.int64
     assert top.shape == (logits.shape[0],)
     selected = logits.gather(1, top.unsqueeze(1)).squeeze(1)
@@ -378,7 +406,7 @@ _TESTS = [
 @@STEPS
 @pytest.mark.parametrize("tp_size", [1, 2, 4])
 @pytest.mark.parametrize("num_tokens", [1, 7, 64, 1024])
-def test_selects_what_the_full_argmax_selects(default_vllm_config, num_tokens, tp_size@@STEP_ARGUMENT):
+def test_selects_what_the_full_argmax_selects(default_vllm_config@@ARGUMENTS, num_tokens, tp_size):
     """The same draft token as with the reduction off, whatever the number of shards."""
     hidden_states = _hidden_states(num_tokens)
     whole = @@MAKE(512)
@@ -391,8 +419,8 @@ def test_selects_what_the_full_argmax_selects(default_vllm_config, num_tokens, t
 @@MAKERS
 @@STEPS
 @pytest.mark.parametrize("tp_size", [1, 2, 4])
-def test_padding_of_the_vocabulary_never_wins(default_vllm_config, tp_size@@STEP_ARGUMENT):
-    """500 tokens are padded to 512 rows of the head, and those rows have the largest logits."""
+def test_padding_of_the_vocabulary_never_wins(default_vllm_config@@ARGUMENTS, tp_size):
+    """500 tokens are padded to 512 rows of the head, whose logits are the largest."""
     hidden_states = _hidden_states(64)
     whole = @@MAKE(500)
     logits = whole.@@LOGITS(hidden_states.clone()@@STEP)
