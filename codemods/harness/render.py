@@ -94,7 +94,7 @@ class _File:
                 " Gains are random here: with gains of one the argmax would not tell."
             )
         wrapped = [textwrap.fill(part, _WIDTH, break_long_words=False) for part in parts]
-        return '"""' + "\n\n".join([textwrap.fill(first, _WIDTH), *wrapped]) + '\n"""\n'
+        return '"""' + "\n\n".join([textwrap.fill(first, _WIDTH - len('"""')), *wrapped]) + '\n"""\n'
 
     def _head(self) -> str:
         lines = ["from unittest import mock", "", "import pytest", "import torch"]
@@ -156,8 +156,8 @@ class _File:
     # --- helpers
 
     def _helpers(self) -> list[str]:
-        head = self._name(_HEAD)
-        parts = [_BARE, _RANDOM, _MAKE_HEAD.replace("ParallelLMHead", head)]
+        real = any(_has_real(recipe.model) for recipe in self._subject.recipes)
+        parts = [_BARE, *([_RANDOM] if real else []), _MAKE_HEAD]
         if self._tables:
             parts.append(_TABLE)
         return [dedent(part) for part in [*parts, _REDUCE]]
@@ -166,10 +166,10 @@ class _File:
 
     def _maker(self, recipe: Recipe, index: int) -> Iterator[str]:
         name = f"_make_model_{index}" if len(self._subject.recipes) > 1 else "_make_model"
-        yield f"def {name}(vocab_size, rank=0, tp_size=1):"
+        yield f"def {name}(vocab_size, rank=0, tp_size=1, tied=False):"
         said = f", {recipe.name}" if recipe.name else ""
         yield f'    """Only what the two methods read{said}; decoder layers do not matter here."""'
-        yield "    shard = vocab_size, rank, tp_size"
+        yield "    shard = vocab_size, rank, tp_size, tied"
         yield f"    model = _bare({self._name(recipe.model.cls)})"
         yield from self._parts("model", recipe.model.parts, "    ")
         yield "    return model.to(DEVICE_TYPE)"
@@ -232,7 +232,7 @@ class _File:
         subject = self._subject
         several = len(subject.recipes) > 1
         makers = [f"_make_model_{index}" for index in range(len(subject.recipes))]
-        for text in _TESTS:
+        for text in (*_TESTS, _TIES):
             text = dedent(text)
             if several:
                 listed = f'@pytest.mark.parametrize("make_model", [{", ".join(makers)}])\n'
@@ -315,6 +315,16 @@ def _classes(thing: Thing) -> Iterator[str]:
             return
 
 
+def _has_real(thing: Thing) -> bool:
+    match thing:
+        case Bare(parts=parts):
+            return any(map(_has_real, parts.values()))
+        case Several(item=Bare() as item):
+            return _has_real(item)
+        case _:
+            return isinstance(thing, Real)
+
+
 _BARE = '''
 def _bare(cls):
     """An instance of its own class without the layers that ``__init__`` builds."""
@@ -336,7 +346,7 @@ def _randomized(module, seed):
 _MAKE_HEAD = '''
 def _make_head(cls, shard, seed, **kwargs):
     """One rank's head. Rows of padding would win every time if they counted."""
-    vocab_size, rank, tp_size = shard
+    vocab_size, rank, tp_size, tied = shard
     with (
         mock.patch(f"{_EMBEDDING}.get_tensor_model_parallel_rank", return_value=rank),
         mock.patch(
@@ -346,8 +356,10 @@ def _make_head(cls, shard, seed, **kwargs):
         head = cls(vocab_size, HIDDEN_SIZE, **kwargs)
     generator = torch.Generator().manual_seed(seed)
     weight = torch.randn(vocab_size, HIDDEN_SIZE, generator=generator)
-    # The same row in the first and in the last shard: a tie across ranks.
-    weight[vocab_size - 1] = weight[0] = 4 * weight[0]
+    if tied:
+        # Every token has the same logit, exactly: the first of the hidden state.
+        weight = torch.zeros(vocab_size, HIDDEN_SIZE)
+        weight[:, 0] = 1.0
     head.weight_loader(head.weight, weight)
     num_pad = head.shard_indices.num_org_vocab_padding
     if num_pad:
@@ -430,6 +442,19 @@ def test_padding_of_the_vocabulary_never_wins(default_vllm_config@@ARGUMENTS, tp
     _assert_selects_max_logit(top, logits)
 ''',
 ]
+
+_TIES = """
+@@MAKERS
+@@STEPS
+@pytest.mark.parametrize("tp_size", [1, 2, 4])
+def test_a_tie_across_shards_goes_to_the_first(default_vllm_config@@ARGUMENTS, tp_size):
+    \"\"\"Where all tokens tie, every shard has a candidate, and the full argmax takes token 0.\"\"\"
+    hidden_states = _hidden_states(64)
+    logits = @@MAKE(512, tied=True).@@LOGITS(hidden_states.clone()@@STEP)
+    ranks = [@@MAKE(512, rank, tp_size, tied=True) for rank in range(tp_size)]
+    top = _top_tokens(ranks, hidden_states, "@@TOP"@@STEP)
+    assert torch.equal(top, logits.argmax(dim=-1))
+"""
 
 _DEFAULT_STEP = '''
 def test_a_caller_may_leave_out_the_step(default_vllm_config):

@@ -1,0 +1,153 @@
+"""Runs generated tests, and mutants against them, in the interpreter that has vLLM.
+
+Plain Python with pytest and vLLM, started as a script by another interpreter than the one that
+draftaudit runs in: ``runner.py REQUEST ANSWERS``. The request is JSON: ``overlay``, a folder that
+holds a copy of the package, ``tests`` (each with ``name``, ``path`` and its ``mutants``), and
+``seconds``. Each answer is a line of JSON, written as soon as it is known, so that a test that ends
+the interpreter loses no other.
+"""
+
+import importlib
+import json
+import os
+import sys
+
+
+class Outcomes:
+    """A pytest plugin that counts what happened, and gives what the tests of vLLM are given."""
+
+    def __init__(self):
+        self.passed = self.failed = 0
+        self.reason = ""
+
+    def pytest_runtest_logreport(self, report):
+        if report.failed:
+            self.failed += 1
+            self.reason = self.reason or _last(report)
+        elif report.passed and report.when == "call":
+            self.passed += 1
+
+    def pytest_collectreport(self, report):
+        if report.failed:
+            self.reason = self.reason or _last(report)
+        elif report.skipped:
+            self.reason = self.reason or str(report.longrepr)
+
+
+def _last(report):
+    lines = [line for line in str(report.longrepr).splitlines() if line.strip()]
+    errors = [line[1:].strip() for line in lines if line.startswith("E ")]
+    return (errors or lines or ["no reason was given"])[0][:300]
+
+
+def _plugin(outcomes):
+    import pytest
+
+    class Plugin(Outcomes):
+        @pytest.fixture
+        def default_vllm_config(self):
+            """As in vLLM's own ``tests/conftest.py``."""
+            from vllm.config import VllmConfig, set_current_vllm_config
+
+            config = VllmConfig()
+            with set_current_vllm_config(config):
+                yield config
+
+    plugin = Plugin()
+    plugin.__dict__ = outcomes.__dict__
+    return plugin
+
+
+def _run(path, stop_early):
+    import pytest
+
+    outcomes = Outcomes()
+    arguments = [path, "-q", "-p", "no:cacheprovider", "--tb=short", "--no-header"]
+    arguments += ["-W", "ignore", "--rootdir", os.path.dirname(path), "-c", os.devnull]
+    pytest.main([*arguments, *(["-x"] if stop_early else [])], plugins=[_plugin(outcomes)])
+    return outcomes
+
+
+def _owner(dotted):
+    parts = dotted.split(".")
+    for end in range(len(parts) - 1, 0, -1):
+        try:
+            value = importlib.import_module(".".join(parts[:end]))
+        except ModuleNotFoundError:
+            continue
+        for name in parts[end:]:
+            value = getattr(value, name)
+        return value
+    raise ImportError(dotted)
+
+
+def _mutated(mutant):
+    """The method with its fault, with the globals and the class of the one that it replaces."""
+    cls = _owner(mutant["cls"])
+    module = sys.modules[cls.__module__]
+    body = "\n".join("    " + line for line in mutant["source"].splitlines())
+    scope = {}
+    maker = f"def _make(__class__):\n{body}\n    return {mutant['method']}\n"
+    exec(compile(maker, f"<{mutant['fault']}>", "exec"), module.__dict__, scope)
+    return cls, scope["_make"](cls)
+
+
+def _try_mutant(path, mutant):
+    cls, function = _mutated(mutant)
+    name = mutant["method"]
+    before = cls.__dict__.get(name)
+    setattr(cls, name, function)
+    try:
+        return _run(path, stop_early=True)
+    finally:
+        if before is None:
+            delattr(cls, name)
+        else:
+            setattr(cls, name, before)
+
+
+def main(request_path, answers_path):
+    """Run everything that is asked for."""
+    with open(request_path, encoding="utf-8") as file:
+        request = json.load(file)
+    sys.path.insert(0, request["overlay"])
+    with open(answers_path, "a", encoding="utf-8") as answers:
+
+        def tell(**what):
+            answers.write(json.dumps(what) + "\n")
+            answers.flush()
+
+        try:
+            import pytest  # noqa: F401
+        except ImportError:
+            tell(missing="pytest")
+            return
+        import vllm
+        from vllm.platforms import current_platform
+
+        tell(package=os.path.dirname(vllm.__file__), platform=current_platform.device_name)
+        for test in request["tests"]:
+            tell(begin=test["name"])
+            outcomes = _run(test["path"], stop_early=False)
+            tell(
+                test=test["name"],
+                passed=outcomes.passed,
+                failed=outcomes.failed,
+                reason=outcomes.reason,
+            )
+            if outcomes.failed or not outcomes.passed:
+                continue
+            for mutant in test["mutants"]:
+                tried = _try_mutant(test["path"], mutant)
+                tell(
+                    mutant=test["name"],
+                    fault=mutant["fault"],
+                    method=f"{mutant['cls']}.{mutant['method']}",
+                    killed=tried.failed > 0,
+                    reason=tried.reason,
+                )
+        tell(end=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])
