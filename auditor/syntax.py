@@ -315,10 +315,12 @@ class _Builder:
         self._bind(name for target in node.targets for name in _target_names(target))
 
     def _annassign(self, node: ast.AnnAssign) -> Iterator[Stmt]:
-        if not self._postponed:
-            yield from self._annotation(node.annotation)
         if node.value is not None:
             yield Assign((self.expr(node.target),), self.expr(node.value), node.lineno)
+        if not self._postponed:
+            # The value is stored before the annotation is evaluated.
+            yield from self._annotation(node.annotation)
+        if node.value is not None:
             self._bind(_target_names(node.target))
 
     def _annotation(self, node: ast.expr) -> Iterator[Stmt]:
