@@ -253,18 +253,11 @@ class _Builder:
         arguments = node.args
         read: list[ast.expr] = [*node.decorator_list, *arguments.defaults]
         read += [default for default in arguments.kw_defaults if default is not None]
-        if not self._postponed:
-            read += [
-                argument.annotation
-                for argument in [
-                    *arguments.posonlyargs,
-                    *arguments.args,
-                    *arguments.kwonlyargs,
-                    *filter(None, (arguments.vararg, arguments.kwarg)),
-                ]
-                if argument.annotation is not None
-            ]
-            read += [node.returns] if node.returns is not None else []
+        annotations = [] if self._postponed else _annotations(node)
+        for annotation in annotations:
+            if any(isinstance(part, ast.Call) for part in ast.walk(annotation)):
+                yield from self._annotation(annotation)
+        read += annotations
         yield Func(
             node.name,
             node.lineno,
@@ -320,13 +313,20 @@ class _Builder:
         self._bind(name for target in node.targets for name in _target_names(target))
 
     def _annassign(self, node: ast.AnnAssign) -> Iterator[Stmt]:
-        if not self._postponed:
-            uses = self._uses([node.annotation])
-            if uses:
-                yield Uses(uses, node.lineno)
         if node.value is not None:
             yield Assign((self.expr(node.target),), self.expr(node.value), node.lineno)
+        if not self._postponed:
+            # The value is stored before the annotation is evaluated.
+            yield from self._annotation(node.annotation)
+        if node.value is not None:
             self._bind(_target_names(node.target))
+
+    def _annotation(self, node: ast.expr) -> Iterator[Stmt]:
+        """An annotation that is evaluated: for its calls, else for the names in it alone."""
+        if any(isinstance(part, ast.Call) for part in ast.walk(node)):
+            yield Do(self.expr(node), node.lineno)
+        elif uses := self._uses([node]):
+            yield Uses(uses, node.lineno)
 
     def _augassign(self, node: ast.AugAssign) -> Iterator[Stmt]:
         op = _BINARY.get(type(node.op), "other")
@@ -657,6 +657,15 @@ _EXPRESSIONS: dict[type[ast.expr], Callable[..., Expr]] = {
     ast.IfExp: _Builder._if_exp, ast.JoinedStr: _Builder._fstring, ast.Lambda: _Builder._lambda,
     ast.NamedExpr: _Builder._named_expr,
 }  # fmt: skip
+
+
+def _annotations(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.expr]:
+    """The annotations of a function, in the order in which ``def`` evaluates them."""
+    arguments = node.args
+    every = [*arguments.posonlyargs, *arguments.args, arguments.vararg]
+    every += [*arguments.kwonlyargs, arguments.kwarg]
+    found = [one.annotation for one in every if one is not None and one.annotation is not None]
+    return found if node.returns is None else [*found, node.returns]
 
 
 def _is_simple(arguments: ast.arguments) -> bool:

@@ -37,7 +37,8 @@ class Author(Reader):
                    self._third_party, self._class, self._class, self._class, self._assign,
                    self._function, self._patch, self._delete, self._by_name, self._augmented,
                    self._exported, self._unpacked, self._instance, self._effect, self._effect,
-                   self._decorated]  # fmt: skip
+                   self._decorated, self._registered, self._annotated,
+                   self._perhaps_gone]  # fmt: skip
         if depth:
             writers += [self._if, self._if, self._if, self._try, self._try, self._try,
                         self._suppress, self._loop]  # fmt: skip
@@ -259,6 +260,54 @@ class Author(Reader):
         ]
         body = self.pick(made)
         return ["def deco(cls):", *(f"    {line}" for line in body), "@deco", *self._class(depth)]
+
+    def _registered(self, depth: int) -> Lines:
+        """A class whose instance does something when it is asked to, and the asking."""
+        cls = self.named("class", CLASSES)
+        sure = cls and (cls in self.sure or not self.world.open)
+        if self.in_class or depth < TOP or not sure:
+            return self._assign(depth)
+        attribute = self.pick(ATTRIBUTES)
+        body: Lines = self.pick((
+            [f"cls.{attribute} = 1"],
+            [f'setattr(cls, "{attribute}", {self.constant()})'],
+            [f"if {self.condition(1)}:", f'    raise {self.pick(ERRORS)}("refused")'],
+            ["global y", f"y = {self.pick(LITERALS)}"],
+            ["self.table[1] = 2"],
+        ))  # fmt: skip
+        self.bind("y", "constant")
+        form = self.pick(("registry.add({0})", "registry({0})", "Registry().add({0})",
+                          "registry.both({0})", "z: registry.add({0}) = 1"))  # fmt: skip
+        return ["class Registry:", "    table = {}", "    def add(self, cls):",
+                *(f"        {line}" for line in body),
+                "    def both(self, cls): self.add(cls)",
+                "    def __call__(self, cls): self.add(cls)",
+                "registry = Registry()", form.format(cls), "x = len(Registry.table)"]  # fmt: skip
+
+    def _annotated(self, depth: int) -> Lines:
+        """What Python evaluates for an annotation, and no more than that."""
+        function = self.named("function", FUNCTIONS)
+        if not function or self.in_class:
+            return self._assign(depth)
+        name = self.pick(CONSTANTS)
+        if self.chance(50):
+            return [f"def noted(a: {function}(1)) -> {function}(0): pass"]
+        return [f"noted: {function}({self.pick(LITERALS)}) = {name}"
+                if self.bound.get(name) == "constant" else f"noted: {function}(1)"]  # fmt: skip
+
+    def _perhaps_gone(self, depth: int) -> Lines:
+        """Something that a library may lack, where a handler deals with that."""
+        if self.in_class or not self.chance(12):
+            return self._third_party(depth)
+        self.uses("import present_lib")
+        body, error = self.pick((
+            ("from present_lib import gone as x", "ImportError"),
+            ("x = present_lib.gone", "AttributeError"), ("x = present_lib.gone()", "Exception"),
+            ("x = present_lib.function(1)", "Exception"),
+            ("from present_lib import FLAG as x", "ImportError"),
+        ))  # fmt: skip
+        self.bind("x", "constant")
+        return ["try:", f"    {body}", f"except {error}:", f"    x = {self.pick(LITERALS)}"]
 
     def _delete(self, depth: int) -> Lines:
         known = list(self.bound)

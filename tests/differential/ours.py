@@ -15,6 +15,7 @@ from auditor.syntax import function_facts, module_facts
 from auditor.values import (
     UNBOUND,
     Doubts,
+    Either,
     Error,
     ModuleValue,
     Place,
@@ -102,4 +103,6 @@ def _asked(run: ImportRun, module: str, name: str) -> tuple[Value, Doubts]:
 
 
 def _forced(run: ImportRun, value: Value) -> Value:
+    if isinstance(value, Either):
+        return Either(tuple((guard, _forced(run, option)) for guard, option in value.options))
     return run.force(value, _frame())
