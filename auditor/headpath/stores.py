@@ -249,6 +249,8 @@ def _read_only(node: ast.AST) -> Iterator[ast.AST]:
             yield value
         case ast.AnnAssign(target=target, value=None):
             yield target
+        case ast.keyword(arg=None, value=value):
+            yield value
 
 
 def _text(node: ast.expr) -> str | None:
