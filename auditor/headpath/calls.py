@@ -184,6 +184,8 @@ class Calls(Opaque):
             return self._by_chance(name, result, args, place, state)
         if self.is_a(cls, self._rule.leaves):
             touched = touched[1:]  # a layer computes, and stays what it is
+        elif isinstance(cls, ClassValue) and not self.by_base(cls, name):
+            touched = (function, *touched[1:])  # something that the object holds
         return self._by_chance(
             name, result, args, place, self.after_call(name, touched, place, state)
         )

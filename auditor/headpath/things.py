@@ -228,10 +228,10 @@ class Things:
             or self._attributes.elsewhere(cls, name)
             or not isinstance(self.found(cls, name), Missing)
             or self.is_hooked(cls)
-            or self._by_outside(cls, name)
+            or self.by_base(cls, name)
         )
 
-    def _by_outside(self, cls: ClassValue, name: str) -> bool:
+    def by_base(self, cls: ClassValue, name: str) -> bool:
         """Whether a base outside the tree gives instances this attribute, or might."""
         for member in linearise(cls):
             if isinstance(member, Foreign):
