@@ -204,6 +204,12 @@ class _Scan:
             ):
                 self._set(held.value, mangled(held.attr, self._cls), node.lineno)
                 self._hand(node)
+            case ast.Call(func=ast.Attribute(attr=attr, value=owner)) if attr.startswith(
+                "register_"
+            ) and attr.endswith("_hook"):
+                of = owner if isinstance(owner, ast.Attribute) else None
+                # A hook changes what calling the module gives.
+                self._set(of.value if of else owner, of.attr if of else None, node.lineno)
             case ast.Call(func=ast.Name(id="vars"), args=[owner]):
                 self._set(owner, None, node.lineno)
             case _:

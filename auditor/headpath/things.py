@@ -97,6 +97,9 @@ class Things:
         values = self.values_of(owner, name)
         if not values or self.changed(owner, name) is not None:
             return None
+        called = ("forward", "__call__", *self._rule.top_tokens_methods)
+        if any(self.changed_by_others(Part(owner, name), method) for method in called):
+            return None
         return self._one_class(values, item)
 
     def changed(self, owner: Term, name: str) -> Place | None:

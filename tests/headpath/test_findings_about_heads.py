@@ -338,7 +338,7 @@ def test_what_is_wrong_with_a_head_is_a_finding_of_its_code(code: str) -> None:
 
 def test_a_draft_that_builds_no_norm_of_its_own_is_trained_without() -> None:
     """A raw state is wrong only where a norm stands ready for it."""
-    bare = {"returned": RAW, "tokens": None}
+    bare: dict[str, Any] = {"returned": RAW, "tokens": None}
     document = _document(**bare, inner=NO_NORM, norm="self.final = None")
     assert document.heads[0].norm == "never"
     assert not [one for one in document.findings if one.code == "SD207"]
