@@ -220,11 +220,14 @@ def _of_analysis(analysis: Analysis, capability: Capability) -> Iterator[Remark]
             else:
                 yield Remark("SD204", f"{name}: {message}", check.where)
     norms = analysis.convention
-    if norms is not None and norms.verdict in ("double", "never"):
-        where = norms.positions[0].where if norms.positions else None
-        if norms.verdict == "double":
-            norm = name_of(norms.applied) if norms.applied is not None else "the head path"
-            message = f"{name}: forward returns states {norms.positions[0]}; {norm} norms again"
-            yield Remark("SD206", message, where or here)
-        else:
-            yield Remark("SD207", f"{name}: no norm between forward and the head", where or here)
+    if norms is None:
+        return
+    where = norms.positions[0].where if norms.positions else None
+    if norms.verdict == "double":
+        norm = name_of(norms.applied) if norms.applied is not None else "the head path"
+        message = f"{name}: forward returns states {norms.positions[0]}; {norm} norms again"
+        yield Remark("SD206", message, where or here)
+    elif norms.verdict == "never" and norms.unused is not None:
+        built = norms.unused.where
+        message = f"{name}: no norm between forward and the head; one is built at {built}"
+        yield Remark("SD207", message, where or here)

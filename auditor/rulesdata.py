@@ -238,6 +238,7 @@ class HeadRule(_Strict, frozen=True):
     pure_methods: tuple[str, ...]
     pure_modules: tuple[str, ...]
     silent_contexts: tuple[str, ...]
+    conversions: tuple[str, ...]
     chance: tuple[str, ...]
     compilers: tuple[str, ...]
     plain_bases: tuple[str, ...]

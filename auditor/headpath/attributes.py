@@ -79,6 +79,17 @@ class Attributes:
             return None
         return self._bodies.functions(member).get("__init__")
 
+    def all_of(self, cls: ClassValue) -> Iterator[tuple[str, Attribute]]:
+        """Every attribute that an ``__init__`` of the class or a base plainly assigns."""
+        names: dict[str, None] = {}
+        for member in linearise(cls):
+            init = self._init(member)
+            if init is not None and isinstance(member, ClassValue):
+                names.update(dict.fromkeys(_plain(init, member.qualname.rpartition(".")[2])))
+        for name in names:
+            for value in self.of(cls, name):
+                yield name, value
+
     def changed(self, cls: ClassValue, name: str) -> Place | None:
         """Where the class, or its file, may set ``name`` in another way than ``__init__`` says."""
         return self._changes.of(cls).of(name)

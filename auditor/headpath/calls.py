@@ -131,7 +131,7 @@ class Calls(Opaque):
                 return self.enter(*found, frame.self_term, args, named, place, state, frame)
         base = f"{after.dotted}.super()" if after is not None else "super()"
         term = Apply(Global(f"{base}.{name}"), args, pairs(named), place=place)
-        if self.is_pure_method(name, named):
+        if self.is_pure_method(name, named) and name not in self._rule.conversions:
             return [(term, state)]
         touched = (frame.self_term, *args, *named.values())
         return [(term, self.after_call(name, touched, place, state))]
@@ -178,12 +178,16 @@ class Calls(Opaque):
             return self._by_chance(name, changed, args, place, changed_state)
         if isinstance(owner, Part | Item) and cls is None and not _is_data(owner):
             if self.is_pure_method(name, named):
+                if self.converts(name, owner, cls):
+                    state = self.after_call(name, (owner,), place, state)
                 return [(result, state)]
             return self._apply(function, args, named, place, state, frame)
-        if self.is_pure_method(name, named):
+        if self.is_pure_method(name, named) and not self.converts(name, owner, cls):
             return self._by_chance(name, result, args, place, state)
         if self.is_a(cls, self._rule.leaves):
             touched = touched[1:]  # a layer computes, and stays what it is
+        elif isinstance(cls, ClassValue) and not self.by_base(cls, name):
+            touched = (function, *touched[1:])  # something that the object holds
         return self._by_chance(
             name, result, args, place, self.after_call(name, touched, place, state)
         )
@@ -217,6 +221,10 @@ class Calls(Opaque):
                     return self.disturbed(owner, Unknown(reason, str(place), place=place), state)
         if isinstance(owner, Unknown):
             return replace(state, lost=state.lost or owner)
+        if not is_model_part(owner):
+            reason = f"{name} of it was set"
+            why = Unknown(reason, str(place), place=place)
+            return changed_to(state, owner, why, place, self._rule)
         return replace(state, stores={**state.stores, Part(owner, name, place=place): value})
 
     def _refused(self, reason: str, touched: Iterable[Term], place: Place, state: State) -> Values:

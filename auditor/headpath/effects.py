@@ -20,6 +20,7 @@ from auditor.headpath.terms import (
     Operation,
     Part,
     Self,
+    Stored,
     Term,
     Unknown,
 )
@@ -64,23 +65,31 @@ def _may_share(left: Term, right: Term, rule: HeadRule) -> bool:
 
 
 def _bases(term: Term, rule: HeadRule) -> Iterable[Term]:
-    """The term, and what it is a view of."""
+    """The term, and what it is a view or an item of."""
     yield term
-    while True:
-        match term:
-            case Item(owner=owner) if not _is_module_like(owner):
-                term = owner
-            case Apply(function=Part(owner=owner, name=name)) if name in rule.views:
-                term = owner
-            case Apply(function=Global(name=name), arguments=(first, *_)) if _is_view(name, rule):
-                term = first
-            case Part(owner=owner, name="T" | "mT" | "data"):
-                term = owner
-            case Changed(base=base):
-                term = base
-            case _:
-                return
-        yield term
+    match term:
+        case Item(owner=owner) if not _is_module_like(owner):
+            yield from _bases(owner, rule)
+        case Apply(function=Part(owner=owner, name=name)) if name in rule.views:
+            yield from _bases(owner, rule)
+        case Apply(function=Global(name=name), arguments=(first, *_)) if _is_view(name, rule):
+            yield from _bases(first, rule)
+        case Apply(function=Global(name=name), arguments=held, keywords=keywords) if (
+            name in _HOLDERS
+        ):
+            for one in (*held, *(value for _, value in keywords)):
+                yield from _bases(one, rule)
+        case Operation(name="tuple" | "list" | "and" | "or" | "*", operands=operands):
+            for one in operands:
+                yield from _bases(one, rule)
+        case Part(owner=owner, name="T" | "mT" | "H" | "data"):
+            yield from _bases(owner, rule)
+        case Changed(base=base) | Stored(base=base):
+            yield from _bases(base, rule)
+
+
+#: Functions of Python that give something that holds, or is, what they are handed.
+_HOLDERS = frozenset("dict list tuple set zip enumerate reversed sorted max min getattr".split())
 
 
 def _is_view(function: str, rule: HeadRule) -> bool:
@@ -97,16 +106,19 @@ def _is_module_like(term: Term) -> bool:
 def touched_names(node: ast.AST) -> frozenset[str]:
     """Local names that a statement may bind, or whose objects it may change."""
     found = set(stored_names(node))
-    for inner in ast.walk(node):
-        match inner:
-            case ast.Subscript(ctx=ast.Store()) | ast.Attribute(ctx=ast.Store()):
-                found.update(_root_names(inner))
-            case ast.Call(func=func, args=args, keywords=keywords):
-                for part in (func, *args, *(k.value for k in keywords)):
-                    found.update(_root_names(part))
-            case ast.AugAssign(target=target):
-                found.update(_root_names(target))
+    nodes = list(ast.walk(node))
+    if any(isinstance(inner, _CHANGING) for inner in nodes) or any(
+        isinstance(getattr(inner, "ctx", None), ast.Store | ast.Del)
+        for inner in nodes
+        if not isinstance(inner, ast.Name)
+    ):
+        # What is changed may be reached by another name that the statement gives it.
+        found |= {inner.id for inner in nodes if isinstance(inner, ast.Name)}
     return frozenset(found - {"self"})
+
+
+#: What may change an object that it is handed.
+_CHANGING = (ast.Call, ast.AugAssign, ast.Await, ast.Yield, ast.YieldFrom, ast.With)
 
 
 def stored_names(node: ast.AST) -> frozenset[str]:
@@ -125,7 +137,3 @@ def stored_names(node: ast.AST) -> frozenset[str]:
             case ast.alias(name=name, asname=asname):
                 found.add(asname or name.partition(".")[0])
     return frozenset(found)
-
-
-def _root_names(node: ast.AST) -> frozenset[str]:
-    return frozenset(inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name))

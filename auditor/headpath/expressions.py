@@ -52,6 +52,14 @@ _COMPARE: dict[type[ast.cmpop], str] = {
 }  # fmt: skip
 
 
+#: The methods by which a class has operators of its own.
+_OPERATOR_METHODS = {
+    "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow",
+    "@": "matmul", "|": "or", "&": "and", "^": "xor", "==": "eq", "<": "lt", "<=": "le", ">": "gt",
+    ">=": "ge", "in": "contains", "not in": "contains", "[]": "getitem", "!=": "ne",
+}  # fmt: skip
+
+
 _NEGATED = {"is not": "is", "!=": "==", "not in": "in"}
 
 
@@ -188,7 +196,7 @@ class Expressions(Things, ABC):
                     for holds, at in self._branch(test, state, frame)
                     for pair in self.expr(body if holds else orelse, at, frame)
                 ]
-            case ast.JoinedStr(values=values):
+            case ast.JoinedStr(values=values) if not any(map(_has_spec, values)):
                 parts = [v.value if isinstance(v, ast.FormattedValue) else v for v in values]
                 return self._operation("f-string", parts, place, state, frame)
             case ast.NamedExpr(target=ast.Name(id=name), value=value):
@@ -226,9 +234,28 @@ class Expressions(Things, ABC):
         self, name: str, nodes: Sequence[ast.expr], place: Place, state: State, frame: Frame
     ) -> Values:
         return [
-            (_operation(name, terms, place), after)
+            self._operated(name, terms, place, after)
             for terms, after in self._several(nodes, state, frame)
         ]
+
+    def _operated(
+        self, name: str, terms: tuple[Term, ...], place: Place, state: State
+    ) -> tuple[Term, State]:
+        """An operator over terms; what a class of the tree makes of one is not followed."""
+        method = _OPERATOR_METHODS.get(name)
+        if method is not None and any(self._defines(term, method) for term in terms):
+            why = self._not_plain(f"what {method} does is not followed", place)
+            for term in terms:
+                state = self.disturbed(term, why, state)
+            return why, state
+        return _operation(name, terms, place), state
+
+    def _defines(self, term: Term, method: str) -> bool:
+        """Whether the class of a term has an operator of its own."""
+        cls = self.class_of(term)
+        return isinstance(cls, ClassValue) and any(
+            not isinstance(self.found(cls, f"__{one}__"), Missing) for one in (method, f"r{method}")
+        )
 
     def _name(self, name: str, node: ast.Name, state: State, frame: Frame) -> Term:
         place = self._place(frame.owner, node)
@@ -293,6 +320,8 @@ class Expressions(Things, ABC):
 
     def _item(self, owner: Term, index: Term, place: Place, state: State) -> tuple[Term, State]:
         term = _item(owner, index, place)
+        if self._defines(owner, "getitem"):
+            return self._operated("[]", (owner, index), place, state)
         if isinstance(term, Item) and term in state.stores:
             return state.stores[term], state
         if isinstance(term, Item):
@@ -407,6 +436,12 @@ def own_name(name: str, frame: Frame) -> str:
 def hands_over_self(node: ast.AST) -> bool:
     """Whether the model is named where something is called or computed: it may change there."""
     return any(isinstance(inner, ast.Name) and inner.id == "self" for inner in ast.walk(node))
+
+
+def _has_spec(part: ast.expr) -> bool:
+    """Whether a part of an f-string is formatted by something that is computed."""
+    spec = part.format_spec if isinstance(part, ast.FormattedValue) else None
+    return any(isinstance(node, ast.FormattedValue) for node in ast.walk(spec)) if spec else False
 
 
 def _is_store(name: ast.Name) -> bool:

@@ -10,12 +10,16 @@ Only the modules on the way to the head are entered: what a decoder layer does i
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
 
+from auditor.classes import linearise
+from auditor.headpath.attributes import Attribute
 from auditor.headpath.bodies import Bodies
 from auditor.headpath.brief import name_of
+from auditor.headpath.expressions import hands_over_self
 from auditor.headpath.path import HeadPath, step_parameters
 from auditor.headpath.shapes import norm_of
 from auditor.headpath.state import Frame, State, Values
@@ -57,12 +61,14 @@ class Convention:
     """What ``forward`` returns in each position, and what ``compute_logits`` does with the first.
 
     ``verdict`` is ``once`` where the hidden states are normed once on the way to the head,
-    ``double``, ``never``, or ``unknown``.
+    ``double``, ``never``, or ``unknown``. ``unused`` is a norm that the model builds and no method
+    applies, where they are never normed: a draft that builds none is trained without.
     """
 
     positions: tuple[Position, ...]
     applied: Term | None
     verdict: Literal["once", "double", "never", "unknown"]
+    unused: Attribute | None = None
 
 
 class Forward(Symbolic):
@@ -107,6 +113,51 @@ class Forward(Symbolic):
             case _:
                 return _without_index(term) in self._on_the_way
 
+    def may_change_model(self, node: ast.stmt) -> bool:
+        """Only what is handed the model may: a layer that is called in a loop changes no norm."""
+        return any(hands_over_self(call) for call in ast.walk(node) if isinstance(call, ast.Call))
+
+    def unused_norm(self) -> Attribute | None:
+        """A norm that the model, or what is on the way to its head, builds and never names again.
+
+        The first one, from the model inwards.
+        """
+        norms: dict[str, Attribute] = {}
+        named: set[str] = set()
+        for cls in self._classes_on_the_way():
+            for member in linearise(cls):
+                if isinstance(member, ClassValue):
+                    named |= names_read(self._bodies.functions(member))
+            for name, value in self._attributes.all_of(cls):
+                if self.is_a(value.cls, self._rule.norms):
+                    norms.setdefault(name, value)
+        return next((value for name, value in norms.items() if name not in named), None)
+
+    def _classes_on_the_way(self) -> list[ClassValue]:
+        """The class of the model and those of its submodules, so far as ``__init__`` says."""
+        found, pending = [self._root], [self._root]
+        while pending:
+            for _, value in self._attributes.all_of(pending.pop(0)):
+                for cls in (value.cls, value.item):
+                    plain = isinstance(cls, ClassValue) and not self.is_a(cls, self._rule.leaves)
+                    if plain and isinstance(cls, ClassValue) and cls not in found:
+                        found.append(cls)
+                        pending.append(cls)
+        return found
+
+
+def names_read(functions: Mapping[str, ast.FunctionDef]) -> set[str]:
+    """Attributes that functions read of anything, and what they might ask for by a text."""
+    found: set[str] = set()
+    for function in functions.values():
+        for node in ast.walk(function):
+            match node:
+                case ast.Attribute(attr=attr, ctx=ast.Load()):
+                    found.add(attr)
+                case ast.Constant(value=str() as text):
+                    found.add(text)
+    return found
+
 
 def _without_index(term: Term) -> str:
     """A part of the model by its names alone."""
@@ -139,7 +190,8 @@ def convention(forward: Forward, logits: HeadPath, rule: HeadRule) -> Convention
         case "normed":
             return Convention(positions, norm, "double" if norm is not None else "once")
         case "raw" if norm is None:
-            return Convention(positions, norm, "never" if plain else "unknown")
+            unused = forward.unused_norm() if plain else None
+            return Convention(positions, norm, "never" if plain else "unknown", unused)
         case "raw":
             return Convention(positions, norm, "once")
         case _:

@@ -34,8 +34,8 @@ from auditor.headpath.terms import (
 )
 from auditor.values import ClassValue, Foreign, Place
 
-#: Keywords by which a function is told to write into something.
-_WRITES = ("out", "inplace")
+#: Keywords by which a function is told to write into something, or handed one to call.
+_WRITES = ("out", "inplace", "key", "default_factory")
 
 #: Operators that hold their operands, where others compute something new.
 _DISPLAYS = ("tuple", "list", "set", "dict", "*", "and", "or")
@@ -117,6 +117,10 @@ class Opaque(Expressions, ABC):
         """Whether a method is known to leave the object and its arguments alone."""
         return name in self._rule.pure_methods and not any(k in keywords for k in _WRITES)
 
+    def converts(self, name: str, owner: Term, cls: ClassValue | Foreign | None) -> bool:
+        """Whether a method gives a new tensor, but changes a module: the owner may be one."""
+        return name in self._rule.conversions and is_model_part(owner) and not _is_tensor(cls)
+
     def is_chance(self, name: str) -> bool:
         """Whether a function need not give the same twice."""
         last = name.rpartition(".")[2].lower()
@@ -143,3 +147,8 @@ class Opaque(Expressions, ABC):
             if isinstance(call, ast.Call)
             for keyword in call.keywords
         )
+
+
+def _is_tensor(cls: ClassValue | Foreign | None) -> bool:
+    """Whether a class outside the tree is one of tensors."""
+    return isinstance(cls, Foreign) and cls.name.rpartition(".")[2] in ("Parameter", "Tensor")

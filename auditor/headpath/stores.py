@@ -204,6 +204,12 @@ class _Scan:
             ):
                 self._set(held.value, mangled(held.attr, self._cls), node.lineno)
                 self._hand(node)
+            case ast.Call(func=ast.Attribute(attr=attr, value=owner)) if attr.startswith(
+                "register_"
+            ) and attr.endswith("_hook"):
+                of = owner if isinstance(owner, ast.Attribute) else None
+                # A hook changes what calling the module gives.
+                self._set(of.value if of else owner, of.attr if of else None, node.lineno)
             case ast.Call(func=ast.Name(id="vars"), args=[owner]):
                 self._set(owner, None, node.lineno)
             case _:
@@ -249,6 +255,8 @@ def _read_only(node: ast.AST) -> Iterator[ast.AST]:
             yield value
         case ast.AnnAssign(target=target, value=None):
             yield target
+        case ast.keyword(arg=None, value=value):
+            yield value
 
 
 def _text(node: ast.expr) -> str | None:

@@ -235,9 +235,13 @@ class Symbolic(Calls):
         returns = any(
             isinstance(inner, ast.Return | ast.Yield | ast.YieldFrom) for inner in ast.walk(node)
         )
-        if returns or _calls_with_self(node):
+        if returns or self.may_change_model(node):
             ends.append(("return", why, before))
         return ends
+
+    def may_change_model(self, node: ast.stmt) -> bool:
+        """Whether a statement that is not followed may change the model."""
+        return hands_over_self(node) and calls_something(node)
 
     def _expression_statement(self, value: ast.expr, state: State, frame: Frame) -> Ends:
         """A call for its effect, which is in the state after it."""
@@ -313,9 +317,9 @@ class Symbolic(Calls):
         return states
 
 
-def _calls_with_self(node: ast.AST) -> bool:
-    """Whether something is called in ``node`` on the model, or with it as an argument."""
-    return any(hands_over_self(call) for call in ast.walk(node) if isinstance(call, ast.Call))
+def calls_something(node: ast.AST) -> bool:
+    """Whether something is called in ``node``."""
+    return any(isinstance(inner, ast.Call) for inner in ast.walk(node))
 
 
 def _raising(end: tuple[str, Term | None, State]) -> tuple[str, Term | None, State]:

@@ -97,6 +97,9 @@ class Things:
         values = self.values_of(owner, name)
         if not values or self.changed(owner, name) is not None:
             return None
+        called = ("forward", "__call__", *self._rule.top_tokens_methods)
+        if any(self.changed_by_others(Part(owner, name), method) for method in called):
+            return None
         return self._one_class(values, item)
 
     def changed(self, owner: Term, name: str) -> Place | None:
@@ -228,10 +231,10 @@ class Things:
             or self._attributes.elsewhere(cls, name)
             or not isinstance(self.found(cls, name), Missing)
             or self.is_hooked(cls)
-            or self._by_outside(cls, name)
+            or self.by_base(cls, name)
         )
 
-    def _by_outside(self, cls: ClassValue, name: str) -> bool:
+    def by_base(self, cls: ClassValue, name: str) -> bool:
         """Whether a base outside the tree gives instances this attribute, or might."""
         for member in linearise(cls):
             if isinstance(member, Foreign):

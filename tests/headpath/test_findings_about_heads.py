@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from textwrap import dedent, indent
+from typing import Any
 
 import pytest
 from trees.heads import IMPORTS, LAYERS
 from trees.minivllm import GUARD, INIT, coverage
 
 from auditor.api import Request
-from auditor.coverage import Head
+from auditor.coverage import Coverage, Head
 from auditor.reports import explain, shape
+from auditor.rulesdata import finding_rules
 
 PROCESSOR = {
     "vllm/model_executor/layers/logits_processor.py": """
@@ -56,7 +58,7 @@ class Model(nn.Module):
 """
 
 
-def _head(
+def _document(
     *,
     head: str = "ParallelLMHead(config.vocab_size, 8)",
     processor: str = "LogitsProcessor(config.vocab_size)",
@@ -65,12 +67,14 @@ def _head(
     tokens: str | None = TOP,
     returned: str = "return hidden_states",
     engine: str = "",
-) -> Head:
+    inner: str = INNER,
+    norm: str = "self.norm = RMSNorm(8)",
+) -> Coverage:
     methods = {"compute_logits": logits, "get_top_tokens": tokens}
     lines = [
         "def __init__(self, config):",
         "    size = config.vocab_size",
-        "    self.norm = RMSNorm(8)",
+        f"    {norm}",
         "    self.model = Model(config)",
         f"    self.lm_head = {head}",
         f"    self.logits_processor = {processor}",
@@ -82,15 +86,24 @@ def _head(
         if body is not None:
             lines += [f"def {name}(self, hidden_states):", indent(dedent(body), "    ")]
     text = indent("\n".join(lines), "    ")
-    inner = INNER.format(returned=returned)
+    inner = inner.format(returned=returned)
     files = {
         **LAYERS,
         **PROCESSOR,
         INIT: f"{IMPORTS}\n{inner}\nclass Draft(nn.Module):\n{text}\n",
         **({GUARD: engine} if engine else {}),
     }
-    (found,) = coverage(files, Request(platforms=("rocm",))).heads
+    return coverage(files, Request(platforms=("rocm",)))
+
+
+def _head(**given: Any) -> Head:
+    (found,) = _document(**given).heads
     return found
+
+
+def _messages(code: str, **given: Any) -> list[str]:
+    """The messages of the findings of one code."""
+    return [one.message for one in _document(**given).findings if one.code == code]
 
 
 def _premises(head: Head, name: str) -> list[tuple[str, str]]:
@@ -271,3 +284,66 @@ def test_the_reports_show_families_and_premises() -> None:
     told = explain.render(document, "DraftModel", width=120)
     assert "holds: the logits processor and the head are built with 32" in told
     assert "the mixin would leave it out" in told
+
+
+UNUSED_ELSEWHERE = INNER.replace(
+    "        for layer in self.layers:",
+    "        residual = self.norm(residual)\n        for layer in ():",
+)
+NO_NORM = INNER.replace("        self.norm = RMSNorm(8)\n", "")
+RAW = "return hidden_states + residual"
+PLAIN_PROCESSOR = "vllm/model_executor/layers/logits_processor.py"
+FINDINGS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    # code: what has the finding, what does not though it is close, and a part of the message
+    "SD203": (
+        {"tokens": f"self.prepare(*hidden_states)\n{TOP}"},
+        {"tokens": f"print(hidden_states.shape)\n{TOP}"},
+        "unpacked arguments",
+    ),
+    "SD205": (
+        {"head": "ParallelLMHead(32, 8)", "processor": "LogitsProcessor(64)"},
+        {"head": "ParallelLMHead(64, 8)", "processor": "LogitsProcessor(64)"},
+        "with 64, the head with 32",
+    ),
+    "SD206": (
+        {
+            "returned": "return self.norm(hidden_states)",
+            "logits": "return self.logits_processor(self.lm_head, self.norm(hidden_states))",
+            "tokens": None,
+        },
+        {"returned": "return self.norm(hidden_states)", "tokens": None},
+        "forward returns states normed by norm; norm norms again",
+    ),
+    "SD207": (
+        {"returned": RAW, "tokens": None},
+        {"returned": "return self.norm(hidden_states)", "tokens": None},
+        "no norm between forward and the head; one is built at",
+    ),
+    "SD208": (
+        {},
+        {"tokens": "return hidden_states"},
+        "only LogitsProcessor.get_top_tokens checks this",
+    ),
+}
+
+
+@pytest.mark.parametrize("code", FINDINGS)
+def test_what_is_wrong_with_a_head_is_a_finding_of_its_code(code: str) -> None:
+    wrong, right, told = FINDINGS[code]
+    (message,) = _messages(code, **wrong)
+    assert told in message
+    assert not _messages(code, **right)
+    assert code in {rule.code for rule in finding_rules()}
+
+
+def test_a_draft_that_builds_no_norm_of_its_own_is_trained_without() -> None:
+    """A raw state is wrong only where a norm stands ready for it."""
+    bare: dict[str, Any] = {"returned": RAW, "tokens": None}
+    document = _document(**bare, inner=NO_NORM, norm="self.final = None")
+    assert document.heads[0].norm == "never"
+    assert not [one for one in document.findings if one.code == "SD207"]
+    used = _document(**bare, inner=UNUSED_ELSEWHERE, norm="self.final = None")
+    assert used.heads[0].norm == "never"
+    assert not [one for one in used.findings if one.code == "SD207"]
+    (rule,) = [rule for rule in finding_rules() if rule.code == "SD207"]
+    assert rule.severity == "warning"

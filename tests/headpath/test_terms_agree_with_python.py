@@ -6,11 +6,12 @@ terms therefore mean equal results.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from textwrap import indent
 from types import SimpleNamespace
 from typing import Any
 
-from headpath.toys import Layer, Named, Reader, Tensor, mixed
+from headpath.toys import Layer, Named, Reader, Same, Tensor, mixed
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from trees.heads import IMPORTS, LAYERS
@@ -38,6 +39,15 @@ def __init__(self, config):
     self.flag = config.flag
     self.other = None
     self.slot = config.slot
+    self.pre = nn.Identity()
+    self.tied = self.norm
+{more}
+
+def more(self):
+    self.pre = RMSNorm(8)
+
+def put(self, value):
+    self.slot = value
 
 def load(self, other):
     self.other = other
@@ -60,11 +70,39 @@ def through_view(self, x):
     seen.add_(3)
     return x
 """
+#: What else ``__init__`` may do: attributes set in every form, aliases of what is replaced.
+FORMS = (
+    "self.pre = {made}", "self.x = self.pre = {made}", "self.x, self.pre = 1, {made}",
+    "setattr(self, 'pre', {made})", "self.add_module('pre', {made})", "self.more()",
+    "renew(self)",
+    "self.__dict__['pre'] = {made}", "vars(self).update(pre={made})",
+    "for self.pre in [{made}]: pass",
+    "try:\n    raise KeyError\nexcept KeyError:\n    self.pre = {made}",
+    "match 1:\n    case 1:\n        self.pre = {made}",
+    "pre = nn.Identity()\npre, _ = {made}, 1\nself.pre = pre",
+    "self.norm = {made}", "self.tied = self.mixer", "self.x = self.norm = {made}",
+    "self.other = {made}",
+    "with held({made}) as self.pre: pass", "object.__setattr__(self, 'norm', {made})",
+)  # fmt: skip
 LAYER = """
+def renew(model):
+    model.pre = RMSNorm(8)
+
 class Layer(nn.Module):
     def __init__(self):
         self.norm = RMSNorm(8)
 """
+
+#: How a method may set an attribute, or change a part in place.
+PUTS = (
+    "setattr(self, 'slot', {})", "self.__dict__['slot'] = {}", "vars(self)['slot'] = {}",
+    "put(self, {})", "Draft.put(self, {})", "self.put(*[{}])", "_ = [self.put({}) for _ in (1,)]",
+    "(lambda: self.put({}))()", "self.tied.weight.add_({})", "self.norm.weight[0] = 7 # {}",
+    "self.norm.weight += {}", "weight = self.norm.weight; weight.add_({})",
+    "touch(self.norm.weight) # {}",
+    "self.layers['0'].norm = self.mixer # {}", "super(Draft, self).put({})", "put([self], {})",
+    "self.pre = self.mixer # {}", "del self.slot; self.slot = {}",
+)  # fmt: skip
 
 
 def conditions() -> st.SearchStrategy[str]:
@@ -88,6 +126,7 @@ def tensors() -> st.SearchStrategy[str]:
         [
             "self.norm({})", "self.mixer({})", "self.helper({})", "self.twice({})", "{}.view(-1)",
             "{}.clone()", "kernel({}, self.norm.weight)", "self.layers[str(step % 2)].norm({})",
+            "self.pre({})", "self.tied({})", "self.pre(self.tied({}))",
             "({} * 2)", "self.through_view({})", "{}.fill_(4)", "(y := {})", "({}, h)[0]",
         ]
     )  # fmt: skip
@@ -115,6 +154,9 @@ def statements() -> st.SearchStrategy[str]:
         name.map(lambda n: f"self.slot = {n}"),
         name.map(lambda n: f"{n} = self.slot"),
         name.map(lambda n: f"touch({n})"),
+        name.map(lambda n: f"_ = touch({n})"),
+        name.map(lambda n: f"_ = 1 < touch({n}).data[0] < 3"),
+        st.tuples(st.sampled_from(PUTS), name).map(lambda t: t[0].format(t[1])),
         st.tuples(name, name).map(lambda t: f"{t[0]}, {t[1]} = {t[1]}, {t[0]}"),
         name.map(lambda n: f"for _ in range(2):\n    {n} = self.norm({n})"),
         conditions().map(lambda c: f"assert {c}"),
@@ -142,12 +184,20 @@ def bodies() -> st.SearchStrategy[str]:
     )
 
 
-def _module(texts: list[str]) -> str:
+def initials() -> st.SearchStrategy[str]:
+    """More of ``__init__``."""
+    made = st.sampled_from(["RMSNorm(8)", "nn.Linear(8, 8)", "nn.Identity()"])
+    form = st.tuples(st.sampled_from(FORMS), made).map(lambda t: t[0].format(made=t[1]))
+    return st.lists(form, max_size=2).map("\n".join)
+
+
+def _module(texts: list[str], more: str) -> str:
+    init = INIT.replace("{more}", indent(more, "    "))
     methods = "".join(
         f"\ndef m{number}(self, h, step):\n{indent(text, '    ')}\n"
         for number, text in enumerate(texts)
     )
-    return f"{LAYER}\nclass Draft(nn.Module):\n{indent(INIT + methods, '    ')}"
+    return f"{LAYER}\nclass Draft(nn.Module):\n{indent(init + methods, '    ')}"
 
 
 def _symbolic(module: str) -> Symbolic:
@@ -162,6 +212,16 @@ def _symbolic(module: str) -> Symbolic:
 class _Base:
     """Stands for ``nn.Module``."""
 
+    def add_module(self, name: str, module: object) -> None:
+        setattr(self, name, module)
+
+    def put(self, value: Tensor) -> None:
+        self.slot = mixed("put", value)
+
+
+def _put(model: Any, value: Tensor) -> None:
+    (model[0] if isinstance(model, list) else model).slot = value
+
 
 class _Config:
     def __init__(self, flag: bool) -> None:
@@ -173,11 +233,16 @@ def _made(module: str, flag: bool, other: Tensor | None) -> Any:
     layers = {str(number): Layer(number) for number in range(2)}
     space: dict[str, Any] = {
         "nn": SimpleNamespace(
-            Module=_Base, Linear=lambda *_: Named("mixer"), ModuleDict=lambda _: layers
+            Module=_Base,
+            Linear=lambda *_: Named("mixer"),
+            ModuleDict=lambda _: layers,
+            Identity=Same,
         ),
         "RMSNorm": lambda _: Named("norm"),
         "kernel": lambda *inputs: mixed("kernel", *inputs),
         "touch": lambda tensor: tensor.fill_(9),
+        "put": _put,
+        "held": nullcontext,
     }
     exec(module, space)  # text that this test has written
     model = space["Draft"](_Config(flag))
@@ -221,9 +286,9 @@ def _check(module: str, outcomes: tuple[Outcome, ...], name: str) -> int:
 
 
 @settings(max_examples=40, deadline=None, phases=PHASES)
-@given(st.lists(bodies(), min_size=4, max_size=8))
-def test_a_term_says_what_python_returns(texts: list[str]) -> None:
-    module = _module(texts)
+@given(st.lists(bodies(), min_size=4, max_size=8), initials())
+def test_a_term_says_what_python_returns(texts: list[str], more: str) -> None:
+    module = _module(texts, more)
     symbolic = _symbolic(module)
     for number in range(len(texts)):
         _check(module, symbolic.run(f"m{number}"), f"m{number}")

@@ -83,7 +83,17 @@ class Named:
         self.weight = mixed(f"{name}.weight")
 
     def __call__(self, hidden: Tensor) -> Tensor:
-        return mixed(self.name, hidden)
+        return mixed(self.name, hidden, self.weight)
+
+
+class Same:
+    """A module that gives its input back."""
+
+    def __init__(self) -> None:
+        self.weight = mixed("same.weight")
+
+    def __call__(self, hidden: Tensor) -> Tensor:
+        return hidden
 
 
 class Layer:
