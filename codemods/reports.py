@@ -19,7 +19,7 @@ from codemods.plans import (
     Plan,
 )
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 
 _Json = dict[str, object]
 
