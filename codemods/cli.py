@@ -121,7 +121,8 @@ def apply(
     else:
         _deliver([(family.name, _changes(family)) for family in plan.families], root, output,
                  allow_dirty)  # fmt: skip
-    click.echo(reports.summary(plan), err=True)
+    for line in (reports.summary(plan), *reports.unproven(plan)):
+        click.echo(line, err=True)
     return _end(plan)
 
 

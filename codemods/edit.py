@@ -15,7 +15,7 @@ import libcst as cst
 from auditor.errors import SourceError
 from auditor.sources.tree import Tree
 from codemods.importing import add_import
-from codemods.layout import fit, fit_bases, fit_signature, has_comment, with_argument
+from codemods.layout import Fit, fit_bases, fit_signature, has_comment, with_argument
 from codemods.parsed import Parsed, alone, not_editable
 from codemods.plans import (
     AddMethod,
@@ -278,7 +278,7 @@ class _Class:
         return function.with_changes(body=function.body.with_changes(body=[*before, result]))
 
     def _fitted(self, node: cst.CSTNode, indent: str) -> cst.CSTNode:
-        return _Fit(indent, self._step, self._width).of(node)
+        return Fit(indent, self._step, self._width).of(node)
 
     def _docstring(self, paragraphs: Sequence[str], indent: str) -> cst.SimpleStatementLine:
         """A docstring, wrapped to the width of the file."""
@@ -308,39 +308,6 @@ def _as_params(extra: Sequence[Parameter]) -> list[cst.Param]:
         )
         for one in extra
     ]
-
-
-class _Fit:
-    """Lays out the statements that a rewrite has marked as changed."""
-
-    def __init__(self, indent: str, step: str, width: int) -> None:
-        self._indent = indent
-        self._step = step
-        self._width = width
-
-    def of(self, node: cst.CSTNode) -> cst.CSTNode:
-        if isinstance(node, cst.SimpleStatementLine):
-            return fit(node, self._indent, self._step, self._width) if _is_turned(node) else node
-        if isinstance(node, cst.If):
-            inner = _Fit(self._indent + self._step, self._step, self._width)
-            orelse = node.orelse
-            body = node.body.with_changes(body=[inner.of(one) for one in node.body.body])
-            if isinstance(orelse, cst.Else):
-                block = orelse.body
-                orelse = orelse.with_changes(
-                    body=block.with_changes(body=[inner.of(one) for one in block.body])
-                )
-            elif isinstance(orelse, cst.If):
-                changed = self.of(orelse)
-                assert isinstance(changed, cst.If)
-                orelse = changed
-            return node.with_changes(body=body, orelse=orelse)
-        return node
-
-
-def _is_turned(line: cst.SimpleStatementLine) -> bool:
-    value = getattr(line.body[0], "value", None) if len(line.body) == 1 else None
-    return isinstance(value, cst.Call)
 
 
 def _is_docstring(node: cst.CSTNode, function: cst.FunctionDef) -> bool:

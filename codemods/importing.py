@@ -28,6 +28,8 @@ def add_import(module: cst.Module, package: str, dotted: str, width: int) -> cst
         if found is not None and _absolute(found, package) == origin:
             if name in _plain_names(found):
                 return module
+            if _plain_names(found) != _names(found):
+                continue  # isort keeps what is renamed on a line of its own
             lines[index] = _with_name(line, found, name, width)
             return module.with_changes(body=lines)
     relative = _is_relative_style(lines, package, origin)
@@ -150,7 +152,9 @@ def _position(lines: list[Line], source: str, statement: Line) -> tuple[int, Lin
             continue
         other = _source(found)
         same = other.startswith(".") if local else other.partition(".")[0] == root
-        if same and _module_key(other) > _module_key(source):
+        renamed = not isinstance(found.names, cst.ImportStar) and not _plain_names(found)
+        mine, theirs = _module_key(source), _module_key(other)
+        if same and (theirs > mine or (renamed and theirs == mine)):
             assert isinstance(line, cst.SimpleStatementLine)
             assert isinstance(statement, cst.SimpleStatementLine)
             # Blank lines in front belong to the section, not to its first import.

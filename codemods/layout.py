@@ -123,6 +123,40 @@ def fit(
     )  # fmt: skip
 
 
+class Fit:
+    """Lays out the statements that a rewrite has marked as changed."""
+
+    def __init__(self, indent: str, step: str, width: int) -> None:
+        self._indent = indent
+        self._step = step
+        self._width = width
+
+    def of(self, node: cst.CSTNode) -> cst.CSTNode:
+        """The statement as the formatter lays it out; one that is not marked is as it was."""
+        if isinstance(node, cst.SimpleStatementLine):
+            return fit(node, self._indent, self._step, self._width) if _is_turned(node) else node
+        if isinstance(node, cst.If):
+            inner = Fit(self._indent + self._step, self._step, self._width)
+            orelse = node.orelse
+            body = node.body.with_changes(body=[inner.of(one) for one in node.body.body])
+            if isinstance(orelse, cst.Else):
+                block = orelse.body
+                orelse = orelse.with_changes(
+                    body=block.with_changes(body=[inner.of(one) for one in block.body])
+                )
+            elif isinstance(orelse, cst.If):
+                changed = self.of(orelse)
+                assert isinstance(changed, cst.If)
+                orelse = changed
+            return node.with_changes(body=body, orelse=orelse)
+        return node
+
+
+def _is_turned(line: cst.SimpleStatementLine) -> bool:
+    value = getattr(line.body[0], "value", None) if len(line.body) == 1 else None
+    return isinstance(value, cst.Call)
+
+
 def with_argument(call: cst.Call, keyword: str, value: str, line: str, width: int) -> cst.Call:
     """A call with one more keyword argument; ``line`` is the line of source that it starts in."""
     last = cst.Arg(

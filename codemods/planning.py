@@ -75,11 +75,20 @@ def _planned(
     families, refused = _families(source, lacking, processes)
     proven = _proven(jobs, before, families, refused)
     named = {edit: family.name for family in families for edit in family.edits}
+    items = _items(lacking, named, refused)
+    done = {(item.architecture, name) for item in items for name in item.platforms}
     return Plan(
-        items=_items(lacking, named, refused),
+        items=items,
         families=proven,
         before=before,
         undecided=tuple(r for r in before.rows if r.verdict == "?" and _asked(r, request)),
+        unproven=tuple(
+            row
+            for row in before.rows
+            if row.verdict in ("yes?", "unsafe")
+            and _asked(row, request)
+            and (row.architecture, row.platform) not in done
+        ),
         unread=tuple(one for one in before.undecided if one.kind in INPUT_KINDS),
         applied_by=applier() if proven else "",
     )

@@ -213,6 +213,7 @@ class Plan(msgspec.Struct, frozen=True):
     Attributes:
         before: the document of the tree as it is.
         undecided: rows about which it cannot be said whether they lack the capability.
+        unproven: rows that have the capability without proof, and are left as they are.
         unread: members of the source and files that could not be read, so that rows may be missing.
         applied_by: what tried each patch on the bytes that it is for; empty without patches.
     """
@@ -221,6 +222,7 @@ class Plan(msgspec.Struct, frozen=True):
     families: tuple[Family, ...]
     before: Coverage
     undecided: tuple[Row, ...]
+    unproven: tuple[Row, ...]
     unread: tuple[UndecidedItem, ...]
     applied_by: str
 

@@ -19,7 +19,7 @@ from codemods.plans import (
     Plan,
 )
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 
 _Json = dict[str, object]
 
@@ -35,6 +35,10 @@ def as_json(plan: Plan, patches: bool = False) -> str:
         "undecided": [
             {"architecture": row.architecture, "platform": row.platform, "reason": row.reason}
             for row in plan.undecided
+        ],
+        "unproven": [
+            {"architecture": r.architecture, "platform": r.platform, "verdict": r.verdict}
+            for r in plan.unproven
         ],
         "unread": [
             {"path": one.path, "line": one.line, "reason": one.reason} for one in plan.unread
@@ -122,7 +126,7 @@ def as_text(plan: Plan) -> str:
     for item in plan.items:
         lines.append(f"{item.architecture:<{width}}  {_what(item)}  ({', '.join(item.platforms)})")
         lines.extend(f"    {line}" for line in _details(item))
-    lines += ["", summary(plan), *left_open(plan)]
+    lines += ["", summary(plan), *unproven(plan), *left_open(plan)]
     return "\n".join(lines) + "\n"
 
 
@@ -151,6 +155,16 @@ def summary(plan: Plan) -> str:
         f"{len(names)} architectures can be patched, in {len(plan.families)} patches;"
         f" {len(refused)} refused on some platform"
     )
+
+
+def unproven(plan: Plan) -> Sequence[str]:
+    """A line that names what has the capability already, without proof; none where all is well."""
+    names = dict.fromkeys(row.architecture for row in plan.unproven)
+    if not names:
+        return []
+    return [
+        f"left alone, since they have the method, though unproven (see audit): {', '.join(names)}"
+    ]
 
 
 def left_open(plan: Plan) -> Sequence[str]:

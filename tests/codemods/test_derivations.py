@@ -16,6 +16,7 @@ from codemods.overlay import overlaid
 from codemods.plans import REFUSALS as MEANINGS
 from codemods.plans import Family, Plan, Refusal
 from codemods.reads import other_use
+from codemods.reports import unproven
 
 FLAT = """
 def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor | None:
@@ -694,9 +695,14 @@ def test_a_half_applied_patch_is_completed_from_the_other_end() -> None:
     assert again.after[INIT].decode() == whole
 
 
-def test_a_class_that_is_whole_and_not_proven_is_left_alone() -> None:
+def test_a_class_that_is_whole_and_not_proven_is_left_alone_and_named() -> None:
     body = FLAT + FLAT.replace("compute_logits", "get_top_tokens")
-    assert not planned(tree(draft(body))).items
+    result = planned(tree(draft(body)))
+    assert not result.items
+    assert {row.architecture for row in result.unproven} == {"DraftModel"}
+    assert unproven(result) == [
+        "left alone, since they have the method, though unproven (see audit): DraftModel"
+    ]
 
 
 def test_platforms_that_need_different_methods_on_one_class_are_refused() -> None:
