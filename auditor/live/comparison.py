@@ -13,6 +13,8 @@ from auditor.live.document import Difference, LiveRow, Raised, Said
 #: Stands for what the files do not spell in a message (auditor/evaluation/exceptions.py).
 _UNSPELLED = "…"
 _ALTERNATIVE = f" {_UNSPELLED} or "
+#: Python says why a module below one without submodules is not found.
+_NO_PACKAGE = re.compile(r"^(No module named '[^']*'); '[^']*' is not a package$")
 #: Python ends ``cannot import name`` with the file of the module, which differs by machine.
 _FILE = re.compile(r"^(cannot import name .*) \([^()]*(?:\([^()]*\)[^()]*)*\)$", re.DOTALL)
 _CIRCULAR = "(most likely due to a circular import)"
@@ -116,9 +118,8 @@ def agrees(static: str, live: str) -> bool:
     The files give a message, one with ``…`` for what is computed, or, where nothing of it could
     be evaluated, the expression that makes it; of an f-string the constant parts count.
     """
-    match = _FILE.match(live)
-    if match is not None and not live.endswith(_CIRCULAR):
-        live = match[1]
+    match = _NO_PACKAGE.match(live) or (None if live.endswith(_CIRCULAR) else _FILE.match(live))
+    live = live if match is None else match[1]
     return any(_fits(one, live) for one in {static, *static.split(_ALTERNATIVE)})
 
 

@@ -33,7 +33,7 @@ def modules(request: dict[str, Any], answer: Answer) -> None:
     """Which modules can be found, without importing any: true, false, or null for unknown.
 
     A submodule without a file counts where it was loaded by an earlier run (``loaded``): some
-    modules make their own. Inside something that is no package, only those are known.
+    modules make their own. Inside something that is no package and was not loaded, none is known.
     """
     loaded = frozenset(request["loaded"])
     for name in request["names"]:
@@ -81,7 +81,8 @@ def _exists(name: str, loaded: frozenset[str]) -> bool | None:
         if count == len(parts):
             return True
         if spec.submodule_search_locations is None:
-            return True if name in loaded else None
+            # One that makes modules of its own has made them when it is loaded.
+            return name in loaded if ".".join(parts[:count]) in loaded else None
         path = list(spec.submodule_search_locations)
     return None
 
