@@ -35,6 +35,7 @@ Examples:
   audit --platform rocm
   audit --vllm 0.11.0 --only no,import --format markdown
   audit explain EagleLlamaForCausalLM --platform xpu
+  audit --live ~/venv
   audit shape
   audit rules SD101
 """
@@ -42,7 +43,7 @@ EXIT_CODES = """
 \b
 Exit codes:
     0  done
-    1  a row has a verdict named by --fail-on
+    1  a row has a verdict named by --fail-on, or --live differs
     2  wrong usage, or a source that cannot be read
     3  done, but a cell stayed undecided or part of the input
        could not be analysed (1 wins over 3)
@@ -69,7 +70,7 @@ def audit(ctx: click.Context, /, **given: Any) -> int:
 
 @audit.command(epilog=EXIT_CODES)
 @click.argument("architecture", metavar="ARCH")
-@options_named("--arch", "--only", "--format", but=True)
+@options_named("--arch", "--only", "--format", "--live", "--live-timeout", but=True)
 @ONE_FORMAT
 @click.pass_context
 def explain(ctx: click.Context, /, architecture: str, **given: Any) -> int:
@@ -82,7 +83,7 @@ def explain(ctx: click.Context, /, architecture: str, **given: Any) -> int:
 
 @audit.command(epilog=EXIT_CODES)
 @click.argument("architecture", metavar="[ARCH]", required=False)
-@options_named("--arch", "--only", but=True)
+@options_named("--arch", "--only", "--live", "--live-timeout", but=True)
 @click.pass_context
 def shape(ctx: click.Context, /, architecture: str | None, **given: Any) -> int:
     """Show how each family gets from hidden states to a token.
@@ -130,13 +131,17 @@ def _no_rule(code: str) -> UsageError:
 
 
 @audit.command()
+@click.argument("document", type=click.Choice(["coverage", "live"]), default="coverage")
 @options_named("--output")
 @click.pass_context
-def schema(ctx: click.Context, /, **given: Any) -> int:
-    """Print the JSON Schema of audit --format json."""
+def schema(ctx: click.Context, /, document: str, **given: Any) -> int:
+    """Print the JSON Schema of audit --format json; with live, of audit --live."""
     import json
 
-    from auditor.coverage import json_schema
+    if document == "live":
+        from auditor.live.document import json_schema
+    else:
+        from auditor.coverage import json_schema
 
     options = Options.merged(ctx, given)
     deliver(json.dumps(json_schema(), indent=2) + "\n", options)
@@ -144,10 +149,20 @@ def schema(ctx: click.Context, /, **given: Any) -> int:
 
 
 def _report(options: Options) -> int:
+    if options.live is not None or options.live_timeout is not None:
+        return _live(options)
     coverage = _audit(options, options.arch)
     deliver(_rendered(coverage, options), options)
     _say_what_is_missing(coverage, options)
     return _exit_code(coverage, options)
+
+
+def _live(options: Options) -> int:
+    from auditor.api import Resources
+    from auditor.live import command
+
+    command.check(options)
+    return command.run(options, _request(options, options.arch), Resources(_cache(options).folder))
 
 
 def _explain(options: Options, architecture: str) -> int:

@@ -7,6 +7,7 @@ exactly where the platform's facts say so. Nothing of the tree is imported or ex
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterable
 from itertools import takewhile
 
@@ -301,6 +302,9 @@ class ImportRun(ImportStatements):
         message = f"No module named {self._first_missing(name)!r}"
         if existence.exists is False:
             raise PythonError(self._not_found(message, name, place, existence.fact, frame.guards))
+        failure = self.platform.failure(name)
+        if failure is not None:
+            raise PythonError(self._failing(*failure, place, frame))
         value = Foreign(name)
         if isinstance(existence.exists, Undecided):
             why = Undecided(existence.exists.reason, place, f"import {name}", existence.exists.key)
@@ -309,6 +313,15 @@ class ImportRun(ImportStatements):
         else:
             self.modules[name] = value
         return value
+
+    @staticmethod
+    def _failing(kind: str, message: str, module: str, place: Place, frame: Frame) -> Error:
+        """What importing a module outside the tree raises; bases of a class of its own are open."""
+        fact = f"importing {module} raises that"
+        if isinstance(getattr(builtins, kind, None), type):
+            return builtin_error(kind, message, place, fact=fact, guards=frame.guards)
+        bases = ("?", "Exception", "BaseException")
+        return Error(kind, message, bases, (place,), fact, guards=(frame.guards,))
 
     def _first_missing(self, name: str) -> str:
         """The module that the import of ``name`` misses first: parents are imported before it."""

@@ -247,7 +247,8 @@ class Job:
         for rule in platforms():
             if not asked or rule.name in asked:
                 installed = self._environment.installed(rule, platforms())
-                yield build(rule, self._request.assume, self._request.env, own, installed)
+                assume, env = self._request.assume, self._request.env
+                yield build(rule, assume, env, own, installed, self._request.failing_modules)
 
     def _table(self, platform: Platform) -> Table:
         run = ImportRun(self.program, platform, self.conventions, eager=False)

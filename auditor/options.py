@@ -21,6 +21,9 @@ VLLM_HELP = """The vLLM to audit: a folder, an archive, PATH@REVISION, 'installe
 version. Default: the checkout around the working directory, else the installed package, else
 the latest release."""
 
+#: The value of ``--live`` without one; nobody can type it.
+OWN_PYTHON = "\0"
+
 _Command = Callable[..., int]
 
 
@@ -102,6 +105,8 @@ class Options:
     without_module: tuple[str, ...] = ()
     cache_dir: str | None = None
     no_cache: bool = False
+    live: str | None = None
+    live_timeout: int | None = None
 
     @classmethod
     def merged(cls, ctx: click.Context, given: Mapping[str, Any]) -> Options:
@@ -186,6 +191,20 @@ _OPTIONS = (
     _option("--no-imports", is_flag=True, help="Do not follow imports: faster, and says less."),
     _several("--with", "with_module", metavar="MODULE", help="Take it to be installed."),
     _several("--without", "without_module", metavar="MODULE", help="Take it to be missing."),
+    _option(
+        "--live",
+        metavar="[PYTHON]",
+        is_flag=False,
+        flag_value=OWN_PYTHON,
+        help="Ask an installed vLLM too: exit with 1 if it says otherwise. PYTHON has it, or is "
+        "the folder of its environment; default: the Python that runs this.",
+    ),
+    _option(
+        "--live-timeout",
+        type=click.IntRange(1),
+        metavar="SECONDS",
+        help="How long one import of --live may take; default 300.",
+    ),
     _option("--cache-dir", metavar="DIR", help="Where downloads and parsed files are kept."),
     _option("--no-cache", is_flag=True, help="Neither read nor write a cache."),
 )

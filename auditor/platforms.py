@@ -83,6 +83,9 @@ class Platform:
         unread_build: why it is not known which extension modules are built.
         consulted: module rules that decided something, by reason and name.
         everything: every module outside the tree exists (for a build, which has its tools).
+        asked: modules outside the tree and the standard library that were asked for.
+        failing: modules outside the tree that exist and cannot be imported: the type and the
+            message of the exception.
     """
 
     name: str
@@ -99,6 +102,8 @@ class Platform:
     everything: bool = False
     unread_build: Unparsed | None = None
     consulted: set[tuple[str, str]] = field(default_factory=set)
+    asked: set[str] = field(default_factory=set)
+    failing: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def options_used(self) -> frozenset[tuple[str, str]]:
         """The user's options that decided something: each with its name or module."""
@@ -135,6 +140,7 @@ class Platform:
         """Whether ``module`` (dotted, outside the tree) can be found on this platform."""
         if self.everything or module.partition(".")[0] in sys.stdlib_module_names:
             return Existence(True, "Python's standard library")
+        self.asked.add(module)
         # A rule for a submodule is nearer than what is known of its package.
         for name in _prefixes(module):
             for rule in self.modules:
@@ -152,6 +158,11 @@ class Platform:
                 if name in rule.names:
                     return Existence(rule.exist, rule.reason)
         return self._unlisted(module)
+
+    def failure(self, module: str) -> tuple[str, str, str] | None:
+        """The type and message of what importing ``module`` raises, and the module that does."""
+        raising = (name for name in reversed([*_prefixes(module)]) if name in self.failing)
+        return next(((*self.failing[name], name) for name in raising), None)
 
     def _unlisted(self, module: str) -> Existence:
         root = module.partition(".")[0]
@@ -187,11 +198,12 @@ def build(
     environment: Mapping[str, str],
     extra: tuple[ModuleRule, ...] = (),
     installed: Installed | None = None,
+    failing: Mapping[str, tuple[str, str]] | None = None,
 ) -> Platform:
     """The platform of ``rule`` as the user's options change it.
 
     ``extra`` module rules (the user's own) come before the rule's; ``installed`` is what the
-    tree says, and comes last.
+    tree says, and comes last. ``failing`` is as in :class:`Platform`.
     """
     return Platform(
         name=rule.name,
@@ -206,6 +218,7 @@ def build(
         missing=installed.missing if installed else {},
         versions=installed.versions if installed else {},
         unread_build=installed.unread_build if installed else None,
+        failing=failing or {},
     )
 
 

@@ -19,6 +19,8 @@ class Request:
         run_imports: follow every import; otherwise only what a name needs.
         with_modules: modules taken to exist on every platform asked for.
         without_modules: modules taken to be missing there.
+        failing_modules: modules that exist there and cannot be imported: the type and the message
+            of the exception.
     """
 
     platforms: tuple[str, ...] = ()
@@ -28,6 +30,7 @@ class Request:
     run_imports: bool = True
     with_modules: tuple[str, ...] = ()
     without_modules: tuple[str, ...] = ()
+    failing_modules: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,22 +6,27 @@ draftaudit runs in: ``ranks.py REQUEST ANSWERS``. The request is JSON: ``overlay
 ``name``, ``path``, ``step``, ``capability``, ``agrees_with``). Each answer is a line of JSON.
 """
 
+from __future__ import annotations
+
 import importlib.util
 import json
 import sys
+from typing import Any
 
 WORLD = 2
 STEPS = 3
 
 
-def _module(name, path):
+def _module(name: str, path: str) -> Any:
     spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def _disagreements(module, test, rank):
+def _disagreements(module: Any, test: dict[str, str], rank: int) -> tuple[int, int]:
     """Rows in which two ranks do not pick the token that the whole row of logits has first."""
     import torch
 
@@ -31,7 +36,7 @@ def _disagreements(module, test, rank):
         for tied in (False, True):
             whole, own = make(512, tied=tied), make(512, rank, WORLD, tied=tied)
             for step in range(STEPS) if test["step"] else (None,):
-                more = {} if step is None else {test["step"]: step}
+                more: dict[str, int] = {} if step is None else {test["step"]: step}
                 for count in (1, 64, 1024):
                     hidden = module._hidden_states(count)
                     logits = getattr(whole, test["agrees_with"])(hidden.clone(), **more)
@@ -41,7 +46,7 @@ def _disagreements(module, test, rank):
     return wrong, rows
 
 
-def main(request_path, answers_path):
+def main(request_path: str, answers_path: str) -> None:
     """Ask every test's model."""
     with open(request_path, encoding="utf-8") as file:
         request = json.load(file)
@@ -53,7 +58,7 @@ def main(request_path, answers_path):
     rank = request["rank"]
     with open(answers_path, "a", encoding="utf-8") as answers:
 
-        def tell(**what):
+        def tell(**what: object) -> None:
             answers.write(json.dumps(what) + "\n")
             answers.flush()
 

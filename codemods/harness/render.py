@@ -94,7 +94,9 @@ class _File:
                 " Gains are random here: with gains of one the argmax would not tell."
             )
         wrapped = [textwrap.fill(part, _WIDTH, break_long_words=False) for part in parts]
-        return '"""' + "\n\n".join([textwrap.fill(first, _WIDTH - len('"""')), *wrapped]) + '\n"""\n'
+        return (
+            '"""' + "\n\n".join([textwrap.fill(first, _WIDTH - len('"""')), *wrapped]) + '\n"""\n'
+        )
 
     def _head(self) -> str:
         lines = ["from unittest import mock", "", "import pytest", "import torch"]
@@ -448,7 +450,7 @@ _TIES = """
 @@STEPS
 @pytest.mark.parametrize("tp_size", [1, 2, 4])
 def test_a_tie_across_shards_goes_to_the_first(default_vllm_config@@ARGUMENTS, tp_size):
-    \"\"\"Where all tokens tie, every shard has a candidate, and the full argmax takes token 0.\"\"\"
+    \"\"\"All tokens tie: every shard has a candidate, and the full argmax takes 0.\"\"\"
     hidden_states = _hidden_states(64)
     logits = @@MAKE(512, tied=True).@@LOGITS(hidden_states.clone()@@STEP)
     ranks = [@@MAKE(512, rank, tp_size, tied=True) for rank in range(tp_size)]

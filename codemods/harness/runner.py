@@ -7,45 +7,51 @@ holds a copy of the package, ``tests`` (each with ``name``, ``path`` and its ``m
 the interpreter loses no other.
 """
 
+from __future__ import annotations
+
 import importlib
 import json
 import os
 import sys
+from collections.abc import Callable, Iterator
+from typing import Any
 
 
 class Outcomes:
     """A pytest plugin that counts what happened, and gives what the tests of vLLM are given."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.passed = self.failed = 0
         self.reason = ""
 
-    def pytest_runtest_logreport(self, report):
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Count what each case ended as."""
         if report.failed:
             self.failed += 1
             self.reason = self.reason or _last(report)
         elif report.passed and report.when == "call":
             self.passed += 1
 
-    def pytest_collectreport(self, report):
+    def pytest_collectreport(self, report: Any) -> None:
+        """Keep why a file has no cases."""
         if report.failed:
             self.reason = self.reason or _last(report)
         elif report.skipped:
             self.reason = self.reason or str(report.longrepr)
 
 
-def _last(report):
+def _last(report: Any) -> str:
     lines = [line for line in str(report.longrepr).splitlines() if line.strip()]
     errors = [line[1:].strip() for line in lines if line.startswith("E ")]
     return (errors or lines or ["no reason was given"])[0][:300]
 
 
-def _plugin(outcomes):
+def _plugin(outcomes: Outcomes) -> Outcomes:
     import pytest
 
     class Plugin(Outcomes):
         @pytest.fixture
-        def default_vllm_config(self):
+        def default_vllm_config(self) -> Iterator[Any]:
             """As in vLLM's own ``tests/conftest.py``."""
             from vllm.config import VllmConfig, set_current_vllm_config
 
@@ -58,7 +64,7 @@ def _plugin(outcomes):
     return plugin
 
 
-def _run(path, stop_early):
+def _run(path: str, stop_early: bool) -> Outcomes:
     import pytest
 
     outcomes = Outcomes()
@@ -68,11 +74,11 @@ def _run(path, stop_early):
     return outcomes
 
 
-def _owner(dotted):
+def _owner(dotted: str) -> Any:
     parts = dotted.split(".")
     for end in range(len(parts) - 1, 0, -1):
         try:
-            value = importlib.import_module(".".join(parts[:end]))
+            value: Any = importlib.import_module(".".join(parts[:end]))
         except ModuleNotFoundError:
             continue
         for name in parts[end:]:
@@ -81,18 +87,18 @@ def _owner(dotted):
     raise ImportError(dotted)
 
 
-def _mutated(mutant):
+def _mutated(mutant: dict[str, str]) -> tuple[Any, Callable[..., Any]]:
     """The method with its fault, with the globals and the class of the one that it replaces."""
     cls = _owner(mutant["cls"])
     module = sys.modules[cls.__module__]
     body = "\n".join("    " + line for line in mutant["source"].splitlines())
-    scope = {}
+    scope: dict[str, Any] = {}
     maker = f"def _make(__class__):\n{body}\n    return {mutant['method']}\n"
     exec(compile(maker, f"<{mutant['fault']}>", "exec"), module.__dict__, scope)
     return cls, scope["_make"](cls)
 
 
-def _try_mutant(path, mutant):
+def _try_mutant(path: str, mutant: dict[str, str]) -> Outcomes:
     cls, function = _mutated(mutant)
     name = mutant["method"]
     before = cls.__dict__.get(name)
@@ -106,14 +112,14 @@ def _try_mutant(path, mutant):
             setattr(cls, name, before)
 
 
-def main(request_path, answers_path):
+def main(request_path: str, answers_path: str) -> None:
     """Run everything that is asked for."""
     with open(request_path, encoding="utf-8") as file:
         request = json.load(file)
     sys.path.insert(0, request["overlay"])
     with open(answers_path, "a", encoding="utf-8") as answers:
 
-        def tell(**what):
+        def tell(**what: object) -> None:
             answers.write(json.dumps(what) + "\n")
             answers.flush()
 
