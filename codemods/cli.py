@@ -36,7 +36,7 @@ EXIT_CODES = """
 \b
 Exit codes:
     0  done
-    1  check: something could be patched
+    1  check: something could be patched; verify: a proof, test or mutant failed
     2  wrong usage, or a source or file that cannot be used
     3  done, but it stayed open whether some architecture lacks the method,
        or a part of the input could not be read
@@ -82,6 +82,7 @@ def list_(architectures: tuple[str, ...], form: str, **given: Any) -> int:
 @click.option("--allow-dirty", is_flag=True, help="Edit files with uncommitted changes too.")
 @click.option("--pr-text", is_flag=True, help="Print drafts of pull request bodies instead.")
 @click.option("--flag-docstring", is_flag=True, help="Only the docstring of the setting.")
+@click.option("--tests", is_flag=True, help="With a test of each patched class, as a new file.")
 def apply(
     architectures: tuple[str, ...],
     form: str,
@@ -90,6 +91,7 @@ def apply(
     allow_dirty: bool,
     pr_text: bool,
     flag_docstring: bool,
+    tests: bool,
     **given: Any,
 ) -> int:
     """Print the patches as diffs for git apply, or write them.
@@ -101,6 +103,8 @@ def apply(
 
     _exclusive(("-o", output), ("--write", write), ("--pr-text", pr_text), ("--format json",
                form == "json"))  # fmt: skip
+    _exclusive(("--tests", tests), ("--pr-text", pr_text), ("--flag-docstring", flag_docstring),
+               ("--format json", form == "json"))  # fmt: skip
     if allow_dirty and not write:
         raise UsageError("has a meaning only with --write", where="--allow-dirty")
     options = Options(**given)
@@ -119,11 +123,66 @@ def apply(
     if pr_text:
         _pr_texts(plan)
     else:
-        _deliver([(family.name, _changes(family)) for family in plan.families], root, output,
-                 allow_dirty)  # fmt: skip
+        patches = [(f.name, (*_changes(f), *(_tests(plan, f) if tests else ())))
+                   for f in plan.families]  # fmt: skip
+        _deliver(patches, root, output, allow_dirty)
+    if tests:
+        for line in reports.untested(plan):
+            click.echo(line, err=True)
     for line in (reports.summary(plan), *reports.unproven(plan)):
         click.echo(line, err=True)
     return _end(plan)
+
+
+@codemod.command("tests", epilog=EXIT_CODES)
+@click.argument("architectures", metavar="[ARCH|GLOB]...", nargs=-1)
+@_SHARED
+@click.option("-o", "--output", metavar="DIR", help="One file a patched class, there.")
+def tests_(architectures: tuple[str, ...], output: str | None, **given: Any) -> int:
+    """Print the pytest file that proves each patch inside a real vLLM.
+
+    A test builds only what the two methods read, needs neither weights nor a GPU, and has no
+    dependence on draftaudit. It belongs to vLLM's own tests, beside the others of the kind.
+    """
+    from codemods import reports
+    from codemods.harness.files import tests_of
+    from codemods.session import opened, planned
+
+    options = Options(**given)
+    plan = planned(opened(options), options, architectures)
+    for path, content in tests_of(plan.trials).items():
+        if output is None:
+            click.echo(f"# {path}\n{content.decode()}")
+        else:
+            _file(Path(output), Path(path).name, content)
+    for line in reports.untested(plan):
+        click.echo(line, err=True)
+    return _end(plan)
+
+
+@codemod.command(epilog=EXIT_CODES)
+@click.argument("architectures", metavar="[ARCH|GLOB]...", nargs=-1)
+@_SHARED
+@click.option("--live", metavar="PYTHON", help="Run tests and mutants in the vLLM of this Python.")
+@click.option("--live-timeout", type=float, metavar="SECONDS", help="From answer to answer.")
+@click.option("-f", "--format", "form", type=click.Choice(["table", "json"]), default="table")
+def verify(
+    architectures: tuple[str, ...],
+    live: str | None,
+    live_timeout: float | None,
+    form: str,
+    **given: Any,
+) -> int:
+    """Prove the patches, and the methods that are there already.
+
+    With --live the patches go into a copy of an installed vLLM, where the generated tests run, then
+    mutants of the patches, each of which a test must fail on, then two ranks that pick together.
+    """
+    from codemods.harness.command import run as run_verify
+
+    code, text = run_verify(Options(**given), architectures, live, live_timeout, form == "json")
+    click.echo(text, nl=False)
+    return code
 
 
 @codemod.command(epilog=EXIT_CODES)
@@ -205,15 +264,28 @@ def _deliver(
         if output is None:
             stdout.write(diff)
         else:
-            _patch_file(Path(output), name, diff)
+            _file(Path(output), f"{name}.patch", diff)
     stdout.flush()
 
 
-def _patch_file(folder: Path, name: str, diff: bytes) -> None:
-    place = folder / f"{name}.patch"
+def _tests(plan: Plan, family: Family) -> tuple[Change, ...]:
+    """The tests of a family's classes, as files that are made."""
+    from codemods.harness.files import named, tests_of
+    from codemods.writing import Change
+
+    own = {path for path, trial in named(plan.trials).items() if trial.family == family.name}
+    return tuple(
+        Change(path, None, content)
+        for path, content in tests_of(plan.trials).items()
+        if path in own
+    )
+
+
+def _file(folder: Path, name: str, content: bytes) -> None:
+    place = folder / name
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(diff)
+        place.write_bytes(content)
     except OSError as error:
         raise UsageError(f"cannot be written ({error.strerror})", where=str(place)) from error
     click.echo(str(place))
@@ -248,7 +320,7 @@ def _flag_docstring(
     if change is None:
         click.echo("the docstring of the setting says so already", err=True)
         return OK
-    before, after = {change.path: change.before}, {change.path: change.after}
+    before, after = {change.path: change.before or b""}, {change.path: change.after}
     why = misapplied(before, after, diff_of(before, after))
     if why is not None:
         raise UsageError(why, where=change.path, next_step="Nothing was changed.")

@@ -13,13 +13,17 @@ _CONTEXT = 3
 _NO_NEWLINE = b"\\ No newline at end of file\n"
 
 
-def file_diff(path: str, before: bytes, after: bytes) -> bytes:
-    """The diff of one file; empty where nothing changed."""
+def file_diff(path: str, before: bytes | None, after: bytes) -> bytes:
+    """The diff of one file; empty where nothing changed. ``before`` is None for a new file."""
     if before == after:
         return b""
-    old, new = _lines(before), _lines(after)
+    old, new = _lines(before or b""), _lines(after)
     name = path.encode()
-    head = b"diff --git a/%b b/%b\n--- a/%b\n+++ b/%b\n" % (name, name, name, name)
+    head = b"diff --git a/%b b/%b\n" % (name, name)
+    if before is None:
+        head += b"new file mode 100644\n--- /dev/null\n+++ b/%b\n" % name
+    else:
+        head += b"--- a/%b\n+++ b/%b\n" % (name, name)
     return head + b"".join(_hunks(old, new))
 
 

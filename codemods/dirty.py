@@ -35,6 +35,8 @@ def dirty(root: Path, changes: Iterable[Change]) -> tuple[str, ...]:
         for change in changes:
             if prefix is None:
                 return ()
+            if change.before is None:
+                continue  # that nothing stands in its place is looked at where it is written
             name = (prefix / change.path).as_posix().encode()
             try:
                 _, digest = tree_lookup_path(repo.__getitem__, tree, name)

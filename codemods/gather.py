@@ -8,15 +8,19 @@ from dataclasses import replace
 
 import msgspec
 
+from auditor.analyzer import Analysis
 from auditor.answers import Study
 from auditor.coverage import Row
 from auditor.facts import Unparsed
+from auditor.headpath.brief import brief
 from auditor.program import Files
 from auditor.rulesdata import Capability, capability, target
 from auditor.syntax import parse
 from auditor.values import ClassValue, ModuleValue, Place, PythonError, Value
 from codemods.callers import demands, passes_step
 from codemods.derive import Tree, complete, derive
+from codemods.harness.recipe import NotBuildable, recipes
+from codemods.harness.render import Subject
 from codemods.jobs import Look
 from codemods.plans import Derivation, PassArgument, Refusal
 
@@ -24,13 +28,17 @@ CAPABILITY = "get_top_tokens"
 
 
 class Lacking(msgspec.Struct, frozen=True):
-    """One architecture without the capability on one platform, and what would be done for it."""
+    """One architecture without the capability on one platform, and what would be done for it.
+
+    ``trial`` is what a test of it is about, or why there can be none.
+    """
 
     architecture: str
     platform: str
     cls: str
     place: Place
     outcome: Derivation | Refusal
+    trial: Subject | str = ""
 
 
 def looker(files: Files, paths: Iterable[str], asked: Callable[[Row], bool]) -> Look:
@@ -84,7 +92,21 @@ def _of_study(study: Study, rows: Iterable[Row], tree: Tree, files: Files) -> It
             logits = analysis.logits
             more = demands(contracts, name, tree.capability, study.step, logits, files)
             outcome = more if isinstance(more, Refusal) else _with_callers(outcome, more)
-        yield Lacking(row.architecture, row.platform, cls.dotted, where, outcome)
+        patched = isinstance(outcome, Derivation)
+        trial = _trial(name, analysis, tree, study.step) if patched else ""
+        yield Lacking(name, row.platform, cls.dotted, where, outcome, trial)
+
+
+def _trial(name: str, analysis: Analysis, tree: Tree, step: str) -> Subject | str:
+    """What a test of the class is about, or why there can be none."""
+    logits, agrees = analysis.logits, tree.capability.agrees_with
+    if logits is None or agrees is None:
+        return "the class has no method that the test could compare with"
+    try:
+        built = recipes(analysis, tree.bodies, step)
+    except NotBuildable as error:
+        return str(error)
+    return Subject(name, brief(logits), tree.capability.name, agrees, (), built)
 
 
 def _with_callers(outcome: Derivation, more: tuple[PassArgument, ...]) -> Derivation:

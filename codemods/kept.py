@@ -73,7 +73,7 @@ def _asked(request: Request) -> object:
 @cache
 def _code_digest() -> bytes:
     digest = hashlib.blake2b(digest_size=_DIGEST)
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.name.encode())
         digest.update(path.read_bytes())
     return digest.digest()

@@ -6,7 +6,8 @@ file, and their patches go in any order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
@@ -17,13 +18,26 @@ from auditor.api import Request, Resources
 from auditor.coverage import Coverage, Row
 from auditor.processes import Beside, can_fork
 from auditor.reports.rows import INPUT_KINDS
+from auditor.rulesdata import platforms
 from auditor.sources.tree import Source
 from codemods.applying import applier, misapplied
 from codemods.docs import common_reason
 from codemods.edit import edited, line_width
 from codemods.gather import Lacking, gathered, is_candidate, looker
+from codemods.harness.render import Subject
 from codemods.jobs import Jobs, jobs_of
-from codemods.plans import AddMethod, Derivation, Edit, Family, Item, Plan, Refusal, Refused, Site
+from codemods.plans import (
+    AddMethod,
+    Derivation,
+    Edit,
+    Family,
+    Item,
+    Plan,
+    Refusal,
+    Refused,
+    Site,
+    Trial,
+)
 from codemods.prove import Claim, prove
 
 #: Fewer families than this are edited faster than another process is started.
@@ -91,7 +105,39 @@ def _planned(
         ),
         unread=tuple(one for one in before.undecided if one.kind in INPUT_KINDS),
         applied_by=applier() if proven else "",
+        trials=tuple(_trials(lacking, proven, before)),
     )
+
+
+def _trials(
+    lacking: Sequence[Lacking], families: Sequence[Family], before: Coverage
+) -> Iterator[Trial]:
+    """A test for every class that a family patches, or why there is none."""
+    everywhere = {row.platform for row in before.rows}
+    for family in families:
+        for cls in sorted(family.roots):
+            one = next(one for one in lacking if one.cls == cls and _edits(one))
+            where = tuple(dict.fromkeys(r.platform for r in before.rows if _class_of(r) == cls))
+            if not isinstance(one.trial, Subject):
+                yield Trial(family.name, cls, None, one.trial, where)
+                continue
+            only = () if everywhere <= set(where) else _predicates(where)
+            yield Trial(family.name, cls, _replaced(one.trial, platforms=only), "", where)
+
+
+def _class_of(row: Row) -> str:
+    return f"{row.module}.{row.class_}"
+
+
+def _predicates(names: Iterable[str]) -> tuple[str, ...]:
+    """For each platform the question that only it answers with yes."""
+    known = {rule.name: rule.predicates for rule in platforms()}
+    shared = Counter(q for asked in known.values() for q, holds in asked.items() if holds)
+    found: list[str] = []
+    for name in names:
+        own = [q for q, holds in known[name].items() if holds and shared[q] == 1]
+        found.extend(own[:1])
+    return tuple(found)
 
 
 def _proven(

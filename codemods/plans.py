@@ -9,6 +9,7 @@ import msgspec
 from auditor.coverage import Coverage, Row, UndecidedItem
 from auditor.values import Place
 from codemods.diff import diff_of
+from codemods.harness.render import Subject
 
 Code = Literal[
     "stub", "no-logits", "unknown-term", "no-head", "logits-changed", "post-processing",
@@ -207,6 +208,24 @@ class Family(msgspec.Struct, frozen=True):
         return diff_of(self.before, self.after)
 
 
+class Trial(msgspec.Struct, frozen=True):
+    """The generated test of a patched class, or why there is none.
+
+    Attributes:
+        family: the name of the patch.
+        cls: the dotted class.
+        subject: what the test is about; None where no test can be generated.
+        reason: why none can.
+        platforms: where the class is what an entry of the registry becomes.
+    """
+
+    family: str
+    cls: str
+    subject: Subject | None
+    reason: str
+    platforms: tuple[str, ...]
+
+
 class Plan(msgspec.Struct, frozen=True):
     """What would be done: items in the order of architectures, and the proven patches.
 
@@ -216,6 +235,7 @@ class Plan(msgspec.Struct, frozen=True):
         unproven: rows that have the capability without proof, and are left as they are.
         unread: members of the source and files that could not be read, so that rows may be missing.
         applied_by: what tried each patch on the bytes that it is for; empty without patches.
+        trials: a test for every patched class, in the order of families.
     """
 
     items: tuple[Item, ...]
@@ -225,6 +245,7 @@ class Plan(msgspec.Struct, frozen=True):
     unproven: tuple[Row, ...]
     unread: tuple[UndecidedItem, ...]
     applied_by: str
+    trials: tuple[Trial, ...] = ()
 
     @property
     def patched(self) -> tuple[Item, ...]:

@@ -183,3 +183,10 @@ def refusals(plan: Plan) -> Sequence[str]:
         for item in plan.refused
         if not isinstance(item.outcome, Derivation)
     ]
+
+
+def untested(plan: Plan) -> list[str]:
+    """Patched classes for which no test can be generated, with the reason."""
+    return [
+        f"no test for {trial.cls}: {trial.reason}" for trial in plan.trials if trial.subject is None
+    ]

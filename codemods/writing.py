@@ -23,6 +23,10 @@ from auditor.errors import DraftauditError
 
 JOURNAL = ".codemod-journal"
 _SUFFIX = ".codemod-new"
+#: The mode of a file that is made.
+_NEW_MODE = 0o644
+#: What a journal says of the content of a file that there was not.
+_NOTHING = ""
 
 
 class WriteError(DraftauditError):
@@ -41,10 +45,13 @@ class _Journal(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One file: the bytes that were analysed, and those that replace them."""
+    """One file: the bytes that were analysed, and those that replace them.
+
+    ``before`` is None for a file that is made.
+    """
 
     path: str
-    before: bytes
+    before: bytes | None
     after: bytes
 
 
@@ -91,6 +98,9 @@ def check(root: Path, change: Change) -> None:
     where = str(place)
     if not place.resolve().is_relative_to(root.resolve()):
         raise WriteError("lies outside the tree", where=where, next_step="It is not edited.")
+    if change.before is None:
+        _check_new(place)
+        return
     try:
         status = os.lstat(place)
     except OSError as error:
@@ -109,6 +119,20 @@ def check(root: Path, change: Change) -> None:
         raise WriteError(
             "has changed since it was analysed", where=where, next_step="Run the command again."
         )
+
+
+def _check_new(place: Path) -> None:
+    """Raise unless a file can be made where none is."""
+    where = str(place)
+    if os.path.lexists(place):
+        raise WriteError("exists already", where=where, next_step="Move it out of the way.")
+    folder = place.parent
+    while not os.path.lexists(folder):
+        folder = folder.parent
+    if not folder.is_dir():
+        raise WriteError("is not a folder", where=str(folder))
+    if not os.access(folder, os.W_OK):
+        raise WriteError("is read-only", where=str(folder), next_step="Make it writable.")
 
 
 def recover(root: Path) -> tuple[str, ...]:
@@ -161,7 +185,7 @@ def _is_pending(root: Path, entry: _Entry) -> bool:
     place = root / entry.path
     if not place.resolve().is_relative_to(root.resolve()):
         raise WriteError("lies outside the tree", where=str(place))
-    digest = _digest(place)
+    digest = _digest(place) if entry.before or os.path.lexists(place) else _NOTHING
     if digest == entry.after:
         return False
     beside = _beside(place)
@@ -187,6 +211,10 @@ def _beside(place: Path) -> Path:
 
 def _write_beside(root: Path, change: Change) -> None:
     place = root / change.path
+    if change.before is None:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        _write_new(_beside(place), change.after, _NEW_MODE)
+        return
     mode = stat.S_IMODE(os.stat(place).st_mode)
     _write_new(_beside(place), change.after, mode)
 
@@ -207,7 +235,7 @@ def _write_journal(root: Path, changes: tuple[Change, ...]) -> None:
     entries = tuple(
         _Entry(
             change.path,
-            sha256(change.before).hexdigest(),
+            _NOTHING if change.before is None else sha256(change.before).hexdigest(),
             sha256(change.after).hexdigest(),
         )
         for change in changes
@@ -238,6 +266,9 @@ def _undo(root: Path, done: list[Change]) -> None:
     """Put the old bytes back."""
     for change in done:
         place = root / change.path
+        if change.before is None:
+            place.unlink()
+            continue
         mode = stat.S_IMODE(os.stat(place).st_mode)
         _write_new(_beside(place), change.before, mode)
         os.replace(_beside(place), place)

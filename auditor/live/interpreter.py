@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 import msgspec
 
@@ -123,21 +124,47 @@ def run(
     Raises:
         LiveError: the interpreter cannot be started, or what it answers cannot be read.
     """
+    ran = run_script(python, PROBE, request, environment, seconds)
+    lines = decoded(ran.answers, Line, python)
+    whole = bool(lines) and lines[-1].end
+    return Ran(lines, "" if whole else ran.ended, ran.late and not whole, ran.said)
+
+
+@dataclass(frozen=True, slots=True)
+class RanScript:
+    """What a script wrote, and how it ended: as :class:`Ran`, before anybody reads the answers."""
+
+    answers: bytes
+    ended: str
+    late: bool
+    said: str
+
+
+def run_script(
+    python: Path,
+    script: Path,
+    request: Mapping[str, object],
+    environment: Mapping[str, str],
+    seconds: float,
+) -> RanScript:
+    """Run ``script REQUEST ANSWERS``: two files of JSON, the second one line an answer.
+
+    Raises:
+        LiveError: the interpreter cannot be started.
+    """
     with TemporaryDirectory(prefix="draftaudit-") as name:
         folder = Path(name)
         asked, answers, log = folder / "request", folder / "answers", folder / "printed"
         asked.write_text(json.dumps(request), encoding="utf-8")
         answers.touch()
         with open(log, "wb") as printed:
-            process = _start([python, PROBE, asked, answers], environment, printed.fileno())
+            process = _start([python, script, asked, answers], environment, printed.fileno())
             try:
                 late = _late(process, answers, seconds)
             finally:
                 _end(process)
-        lines = _lines(answers.read_bytes(), python)
-        whole = bool(lines) and lines[-1].end
-        ended = "" if whole else _how(process.returncode, seconds if late else None)
-        return Ran(lines, ended, late and not whole, _last_line(log))
+        ended = _how(process.returncode, seconds if late else None)
+        return RanScript(answers.read_bytes(), ended, late, _last_line(log))
 
 
 def _start(
@@ -183,11 +210,18 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _lines(text: bytes, python: Path) -> tuple[Line, ...]:
-    """The whole lines; a last one that is not whole was being written when the process ended."""
+_Answer = TypeVar("_Answer")
+
+
+def decoded(text: bytes, type_: type[_Answer], python: Path) -> tuple[_Answer, ...]:
+    """The whole lines; a last one that is not whole was being written when the process ended.
+
+    Raises:
+        LiveError: a line is not what ``type_`` says.
+    """
     try:
         return tuple(
-            msgspec.json.decode(line, type=Line)
+            msgspec.json.decode(line, type=type_)
             for line in text.splitlines(keepends=True)
             if line.endswith(b"\n")
         )

@@ -123,6 +123,22 @@ class Recipe(msgspec.Struct):
     remap: bool
     pre_head: bool
 
+    def classes(self) -> frozenset[str]:
+        """The dotted classes of the model and of the parts that hold others."""
+        return frozenset(_classes(self.model))
+
+
+def _classes(thing: Thing | None) -> Iterator[str]:
+    match thing:
+        case Bare(cls=cls, parts=parts):
+            yield cls
+            for part in parts.values():
+                yield from _classes(part)
+        case Several(item=item):
+            yield from _classes(item)
+        case _:
+            return
+
 
 def recipes(analysis: Analysis, bodies: SourceBodies, step: str) -> tuple[Recipe, ...]:
     """What to build for the class of an analysis, once for each way to its head.

@@ -143,7 +143,7 @@ class _File:
 
     def _used(self) -> Iterator[str]:
         for recipe in self._subject.recipes:
-            yield from _classes(recipe.model)
+            yield from recipe.classes()
 
     def _name(self, dotted: str) -> str:
         """The name that a class has in the test, which imports it."""
@@ -301,18 +301,6 @@ def _words(thing: Thing) -> Iterator[str]:
             yield from arguments
         case Number(constant=constant):
             yield constant
-        case _:
-            return
-
-
-def _classes(thing: Thing) -> Iterator[str]:
-    match thing:
-        case Bare(cls=cls, parts=parts):
-            yield cls
-            for part in parts.values():
-                yield from _classes(part)
-        case Several(item=Bare() as item):
-            yield from _classes(item)
         case _:
             return
 

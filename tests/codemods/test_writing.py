@@ -24,7 +24,7 @@ def root(tmp_path: Path) -> Path:
     for change in CHANGES:
         place = tmp_path / change.path
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(change.before)
+        place.write_bytes(change.before or b"")
     (tmp_path / "vllm/a.py").chmod(0o755)
     return tmp_path
 
@@ -95,7 +95,7 @@ def test_killed_at_any_moment_each_file_is_old_or_new_and_the_set_is_recoverable
         for change in CHANGES:
             place = folder / change.path
             place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(change.before)
+            place.write_bytes(change.before or b"")
         return folder
 
     seen: set[str] = set()
