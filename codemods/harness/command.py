@@ -40,10 +40,10 @@ def run(
 
     asked = _interpreter(options, live, seconds)
     if asked is not None:
-        options = replace(options, vllm=str(asked.folder.parent))
+        options = replace(options, vllm=str(asked.folder))
     source = opened(options)
     plan = planned(source, options, architectures)
-    results = verified(plan, source, asked, _teller(options))
+    results = verified(plan, source, asked, _teller(options), architectures)
     document = Verification(
         SCHEMA_VERSION,
         source.label,

@@ -15,9 +15,11 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
+from auditor.answers import matches
 from auditor.coverage import Row
 from auditor.live.asking import Interpreter
 from auditor.live.interpreter import LiveError, decoded, run_script
+from auditor.rulesdata import target
 from auditor.sources.tree import Source
 from codemods.harness.document import Live, MutantResult, Verified
 from codemods.harness.files import named, tests_of
@@ -65,12 +67,17 @@ class _Ran:
 
 
 def verified(
-    plan: Plan, source: Source, asked: Interpreter | None, tell: Said
+    plan: Plan,
+    source: Source,
+    asked: Interpreter | None,
+    tell: Said,
+    globs: tuple[str, ...] = (),
 ) -> tuple[Verified, ...]:
     """What is known of every class that is patched, or has the method already.
 
     Args:
-        plan: the patches, proven by the audit.
+        plan: the patches, proven by the audit, for the architectures asked for.
+        globs: the architectures; none for all.
         source: the tree that they are for; with ``asked``, the package that it has.
         asked: an interpreter that has vLLM, or None for the term proof alone.
         tell: told what is being done.
@@ -80,7 +87,8 @@ def verified(
         OverlayError: its package cannot be copied.
     """
     ran = _run(plan, source, asked, tell) if asked is not None else {}
-    return (*_patched(plan, ran), *_existing(plan))
+    found = (*_patched(plan, ran), *_existing(plan, globs))
+    return tuple(sorted(found, key=lambda one: (one.architecture, one.cls)))
 
 
 def _patched(plan: Plan, ran: Mapping[str, _Ran]) -> Iterator[Verified]:
@@ -106,11 +114,11 @@ def _architecture(plan: Plan, trial: Trial) -> str:
     return next(item.architecture for item in plan.items if item.cls == trial.cls)
 
 
-def _existing(plan: Plan) -> Iterator[Verified]:
+def _existing(plan: Plan, globs: tuple[str, ...]) -> Iterator[Verified]:
     """Classes that have the method: the verdict of the audit, the worst of their platforms."""
     found: dict[str, list[Row]] = {}
     for row in plan.before.rows:
-        if row.hasattr and row.class_ is not None:
+        if row.hasattr and row.class_ is not None and matches(row.architecture, globs):
             found.setdefault(f"{row.module}.{row.class_}", []).append(row)
     order = ("unsafe", "yes?", "yes")
     for cls, rows in sorted(found.items()):
@@ -131,7 +139,7 @@ def _run(plan: Plan, source: Source, asked: Interpreter, tell: Said) -> dict[str
     with TemporaryDirectory(prefix="draftaudit-") as name:
         folder = Path(name)
         tell("copying the package, with every patch in the copy")
-        package = overlay(asked.folder, folder / "overlay", changed)
+        package = overlay(asked.folder / target().package.name, folder / "overlay", changed)
         paths = _written(folder / "tests", files)
         found: dict[str, _Ran] = {}
         wanted = [
