@@ -221,6 +221,14 @@ class Calls(Opaque):
                     return self.disturbed(owner, Unknown(reason, str(place), place=place), state)
         if isinstance(owner, Unknown):
             return replace(state, lost=state.lost or owner)
+        match owner:
+            case (
+                Part(owner=instance, name="__class__")
+                | Apply(function=Global(name="type"), arguments=(instance,))
+            ):
+                reason = f"{name} of the class of {show(instance)} was set"
+                why = Unknown(reason, str(place), place=place)
+                return self.disturbed(instance, why, state)
         if not is_model_part(owner):
             reason = f"{name} of it was set"
             why = Unknown(reason, str(place), place=place)

@@ -94,6 +94,7 @@ MINUS = "full((1, 9), float('-inf'))"
         "self._modules.update(same=RMSNorm(8))",
         "vars(self)['same'] = RMSNorm(8)",
         "self.more()",
+        "self.same.register_forward_hook(lambda *a: -a[2])",
         "fill(self)",
         "outside(self)",
         "Filler(self)",
@@ -192,12 +193,37 @@ def test_reads_and_writes_that_are_more_than_they_seem(logits: str, tokens: str,
         "self.keep(hidden_states)",
         "kernel(hidden_states)",
         "for _ in range(1):\n    kernel(hidden_states)",
+        "for h in [hidden_states]:\n    h.neg_()",
+        "_ = [h.neg_() for h in [hidden_states]]",
+        "_ = f'{self.norm:{hidden_states.neg_()}}'",
+        "sorted([self], key=swap)",
+        "list(map(swap, [self]))",
+        "getattr(self, 'swap')()",
+        "held = dict(a=hidden_states)\nheld['a'].neg_()",
+        "held = [hidden_states]\nheld[0].neg_()",
+        "torch.squeeze(hidden_states).neg_()",
+        "hidden_states.mT.neg_()",
+        "hidden_states.data = self.d2t",
+        "_ = self.op + hidden_states",
+        "_ = self.op[hidden_states]",
+        "self.to(torch.float16)",
+        "self.__class__.lm_head = self.d2t",
+        "type(self).lm_head = self.d2t",
+        "type(self).swap(self)",
+        "self.logits_processor = self.alt",
     ],
 )
 def test_a_call_may_change_what_it_is_handed(tokens: str) -> None:
-    init = "self.act = nn.ReLU(inplace=True)\nself.made = make()"
+    init = "self.act = nn.ReLU(inplace=True)\nself.made = make()\nself.op = Op()"
+    before = """
+    class Op:
+        def __add__(self, other):
+            return other.neg_()
+        def __getitem__(self, other):
+            return other.neg_()
+    """
     keep = "def keep(self, h, kept=[]):\n    kept.append(h)\n    kept[0].neg_()\n"
-    found, reason = answer(tokens=tokens, init=init, more=SWAP + keep)
+    found, reason = answer(tokens=tokens, init=init, more=SWAP + keep, before=before)
     assert found != "equivalent"
     assert reason
 
