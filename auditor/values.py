@@ -404,7 +404,8 @@ class Doubt:
 
         That is taken not to happen, but where a handler says what happens then.
         """
-        return self.condition.key.removeprefix("!").startswith(ASSUMED)
+        # With a ``!`` it is raised where that code does not fail.
+        return self.condition.key.startswith(ASSUMED)
 
 
 class Watch:

@@ -83,6 +83,7 @@ class Comparison:
         if theirs[0] == "raises":
             error = (theirs[1], theirs[2])
             if isinstance(value, Error) and same_error(value, *error):
+                self.parted = len(doubts) > 0
                 return self._note(None if len(doubts) else True, shown)
             # Doubts are kept one for each type and condition, with the first message.
             covered = any(

@@ -100,6 +100,21 @@ from .one import Draft
     assert verdict(text) == "?"
 
 
+def test_what_is_raised_where_nothing_fails_is_not_passed_over() -> None:
+    text = """
+import torch
+try:
+    from torch import gone
+    nowhere
+except NameError:
+    raise
+except Exception:
+    pass
+from .one import Draft
+"""
+    assert verdict(text) == "?"
+
+
 def test_a_variable_that_must_be_set() -> None:
     text = "import os\nos.environ['VLLM_SWITCH']\nfrom .one import Draft\n"
     assert verdict(text) == "?"
