@@ -17,6 +17,7 @@ from functools import lru_cache
 from auditor.classes import linearise
 from auditor.headpath.bodies import Bodies
 from auditor.headpath.changes import ChangesOf, init_calls
+from auditor.headpath.nodes import nodes_of
 from auditor.headpath.stores import assignment, first_parameter, mangled, plain_statements
 from auditor.values import ClassValue, Either, Foreign, Function, Place, Value
 
@@ -144,7 +145,7 @@ class Attributes:
         if found is None:
             return None
         scope, function = found
-        returns = [node for node in ast.walk(function) if isinstance(node, ast.Return)]
+        returns = [node for node in nodes_of(function) if isinstance(node, ast.Return)]
         made = [
             self._class_of_call(scope, node.value) if isinstance(node.value, ast.Call) else None
             for node in returns
@@ -188,7 +189,7 @@ def _plain(init: ast.FunctionDef, cls: str) -> dict[str, list[tuple[ast.expr, in
 @lru_cache(maxsize=1024)
 def _bounds(init: ast.FunctionDef) -> tuple[int, int]:
     """The last line on which an ``__init__`` runs that of a base, and the first of a return."""
-    returns = [node.lineno for node in ast.walk(init) if isinstance(node, ast.Return)]
+    returns = [node.lineno for node in nodes_of(init) if isinstance(node, ast.Return)]
     return max(init_calls(init), default=0), min(returns, default=sys.maxsize)
 
 
@@ -243,7 +244,7 @@ def _locals(init: ast.FunctionDef) -> dict[str, list[ast.expr | None]]:
         if isinstance(target, ast.Name) and value is not None:
             plain.add(id(target))
             found.setdefault(target.id, []).append(value)
-    for inner in ast.walk(init):
+    for inner in nodes_of(init):
         match inner:
             case ast.Name(id=name, ctx=ast.Store() | ast.Del()) if id(inner) not in plain:
                 found.setdefault(name, []).append(None)

@@ -12,6 +12,7 @@ from auditor.headpath.arguments import bind, head_arguments, pairs
 from auditor.headpath.attributes import dotted_name
 from auditor.headpath.effects import changed_to, in_place
 from auditor.headpath.expressions import own_name
+from auditor.headpath.nodes import nodes_of
 from auditor.headpath.opaque import Opaque
 from auditor.headpath.state import Frame, State, Values
 from auditor.headpath.stores import SETTERS
@@ -466,7 +467,7 @@ class Calls(Opaque):
 @lru_cache(maxsize=4096)
 def is_generator(function: ast.FunctionDef) -> bool:
     """Whether calling a function runs nothing of its body yet."""
-    return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in ast.walk(function))
+    return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in nodes_of(function))
 
 
 def _setter_arguments(args: tuple[Term, ...], named: dict[str, Term]) -> tuple[str, Term] | None:

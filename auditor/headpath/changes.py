@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from auditor.classes import linearise
 from auditor.headpath.bodies import Bodies
+from auditor.headpath.nodes import nodes_of
 from auditor.headpath.stores import Handed, Stores, first_parameter, stores_of_function
 from auditor.values import ClassValue, Foreign, Function, Place
 
@@ -145,7 +146,7 @@ def foreign_class(value: object) -> bool:
 
 def init_calls(init: ast.FunctionDef) -> Iterator[int]:
     """The lines on which an ``__init__`` runs that of a base."""
-    for node in ast.walk(init):
+    for node in nodes_of(init):
         match node:
             case ast.Call(func=ast.Attribute(attr="__init__")):
                 yield node.lineno

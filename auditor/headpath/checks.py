@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from auditor.headpath.equivalence import refused_alone
+from auditor.headpath.nodes import nodes_of
 from auditor.headpath.path import HeadPath
 from auditor.headpath.state import Check
 from auditor.headpath.terms import Term
@@ -69,7 +70,7 @@ def of_processor(things: Things, processor: Term, rule: HeadRule) -> tuple[OneSi
 
 def _raises(function: ast.FunctionDef) -> Iterator[tuple[str, int]]:
     """``raise ValueError if <test>`` for each conditional raise and assert of a function."""
-    for node in ast.walk(function):
+    for node in nodes_of(function):
         match node:
             case ast.If(test=test, body=[*_, ast.Raise(exc=ast.Call(func=func)) as raised]):
                 yield f"raise {ast.unparse(func)} if {ast.unparse(test)}", raised.lineno

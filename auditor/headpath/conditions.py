@@ -17,6 +17,7 @@ from typing import Literal
 
 from auditor.headpath.bodies import Bodies
 from auditor.headpath.construction import Built, Construction
+from auditor.headpath.nodes import nodes_of
 from auditor.headpath.path import HeadPath
 from auditor.headpath.terms import Logits, Part, Term, show
 from auditor.headpath.things import Things
@@ -153,7 +154,7 @@ class Premises:
         cls = self._things.class_of(processor)
         found = self._things.method(cls, method) if isinstance(cls, ClassValue) else None
         return found is not None and any(
-            isinstance(node, ast.Attribute) and node.attr == name for node in ast.walk(found[1])
+            isinstance(node, ast.Attribute) and node.attr == name for node in nodes_of(found[1])
         )
 
     def _replaced(self, head: Term) -> Iterator[Premise]:

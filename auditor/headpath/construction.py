@@ -15,6 +15,7 @@ from functools import lru_cache
 from auditor.headpath.arguments import parameters
 from auditor.headpath.attributes import Attribute
 from auditor.headpath.bodies import Bodies
+from auditor.headpath.nodes import nodes_of
 from auditor.headpath.terms import Item, Part, Self, Term
 from auditor.headpath.things import Things
 from auditor.values import ClassValue, Foreign, Place
@@ -196,7 +197,7 @@ def _assignments(init: ast.FunctionDef) -> dict[str, list[ast.expr]]:
     """What is assigned to each name; what is bound in another way counts as the name itself."""
     found: dict[str, list[ast.expr]] = {}
     plain: set[int] = set()
-    for node in ast.walk(init):
+    for node in nodes_of(init):
         match node:
             case ast.Assign(targets=targets, value=value):
                 pairs: list[tuple[ast.expr, ast.expr]] = [(target, value) for target in targets]
@@ -212,7 +213,7 @@ def _assignments(init: ast.FunctionDef) -> dict[str, list[ast.expr]]:
             if name:
                 plain.add(id(to))
                 found.setdefault(name, []).append(what)
-    for inner in ast.walk(init):
+    for inner in nodes_of(init):
         is_store = isinstance(getattr(inner, "ctx", None), ast.Store | ast.Del)
         name = _target_name(inner) if is_store and id(inner) not in plain else ""
         if name and isinstance(inner, ast.expr):

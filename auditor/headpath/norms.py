@@ -20,6 +20,7 @@ from auditor.headpath.attributes import Attribute
 from auditor.headpath.bodies import Bodies
 from auditor.headpath.brief import name_of
 from auditor.headpath.expressions import hands_over_self
+from auditor.headpath.nodes import nodes_of
 from auditor.headpath.path import HeadPath, step_parameters
 from auditor.headpath.shapes import norm_of
 from auditor.headpath.state import Frame, State, Values
@@ -150,7 +151,7 @@ def names_read(functions: Mapping[str, ast.FunctionDef]) -> set[str]:
     """Attributes that functions read of anything, and what they might ask for by a text."""
     found: set[str] = set()
     for function in functions.values():
-        for node in ast.walk(function):
+        for node in nodes_of(function):
             match node:
                 case ast.Attribute(attr=attr, ctx=ast.Load()):
                     found.add(attr)

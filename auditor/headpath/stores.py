@@ -12,6 +12,8 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from auditor.headpath.nodes import nodes_of
+
 #: Methods of a module that set the attribute named by their first argument (PyTorch).
 SETTERS = frozenset(("add_module", "register_module", "register_buffer", "register_parameter"))
 
@@ -128,6 +130,13 @@ def _joined(scans: list[_Scan]) -> Stores:
     return Stores(own, other, min(own_any, default=None), min(other_any, default=None), handed)
 
 
+#: Nodes that set something, or that say of a part that it is only read.
+_TELLING = (
+    ast.Call, ast.Attribute, ast.Subscript, ast.Compare, ast.For, ast.comprehension, ast.AnnAssign,
+    ast.keyword,
+)  # fmt: skip
+
+
 class _Scan:
     """One function, read for what it sets."""
 
@@ -150,7 +159,9 @@ class _Scan:
         self.handed: list[Handed] = []
         plain = _plain_targets(function) if is_init else set()
         harmless: set[int] = set()
-        for node in ast.walk(function):
+        for node in nodes_of(function):
+            if not isinstance(node, _TELLING):
+                continue
             match node:
                 case ast.Call():
                     self._call(node)
