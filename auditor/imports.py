@@ -357,6 +357,10 @@ class ImportRun(ImportStatements):
             return False
         return self._existence(name).exists is True
 
+    def comes_with_tree(self, name: str) -> bool:
+        """Whether a dotted name belongs to the audited package, a build's extensions included."""
+        return name.partition(".")[0] in self.conventions.roots
+
     def find(self, name: str, place: Place) -> bool | Undecided:
         """Whether a module can be found, without importing it."""
         if self.program.left_out:

@@ -137,6 +137,10 @@ class Machine(ABC):
         """Whether a module outside the tree surely exists."""
 
     @abstractmethod
+    def comes_with_tree(self, name: str) -> bool:
+        """Whether a dotted name belongs to the audited package, a build's extensions included."""
+
+    @abstractmethod
     def method(self, cls: ClassValue, name: str) -> Function | None:
         """A method as the class body that provides it defines it, where that is plain."""
 

@@ -159,6 +159,9 @@ class Names(Truth):
         root = prefix.partition(".")[0]
         if name.startswith("__") or root in sys.stdlib_module_names or root in _FOLLOWED:
             return
+        # What a build of the tree puts there was made for the tree.
+        if self.comes_with_tree(full):
+            return
         if type(self.foreign_attribute(full)) is Foreign and self.settled(ASSUMED + full) is None:
             error = builtin_error("AttributeError", f"{prefix!r} has no attribute {name!r}", place)
             why = Undecided(f"whether there is {full} is not known", place, full, ASSUMED + full)
@@ -167,6 +170,8 @@ class Names(Truth):
     def perhaps_failing(self, name: str, frame: Frame, place: Place, text: str) -> None:
         """A handler runs where a call of something outside the tree raises what it handles."""
         if name.startswith(_SURE) or name.partition(".")[0] in _FOLLOWED:
+            return
+        if self.comes_with_tree(name):
             return
         why = Undecided(f"whether {name}() succeeds is not known", place, text, f"{ASSUMED}{place}")
         error = Error("Exception", "…", ("?", "Exception", "BaseException"), (place,))
