@@ -130,7 +130,7 @@ class Binding(Expressions):
             scopes = (cls.namespace, *(frame.scopes if frame.is_call else frame.scopes[1:]))
             inner = Frame(frame.module, cls.namespace, scopes, frame.guards, depth=frame.depth)
             inner.doubts, inner.prefix = frame.doubts, f"{qualname}."
-            inner.trying = frame.trying
+            inner.trying, inner.probing = frame.trying, frame.probing
             self.block(inner, stmt.body)
             cls.wild = inner.wild
         if refused:

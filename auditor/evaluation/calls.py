@@ -95,8 +95,6 @@ class Calls(TreeCalls):
                     builtin_error("TypeError", f"{kind!r} object is not callable", place)
                 )
             case _:
-                if frame.trying and type(func) is Opaque and not func.own:
-                    self.perhaps_failing("it", frame, place, call.text)
                 own = is_own(func) or any(map(is_own, args))
                 return Opaque(
                     "the result of a call that is not followed", place, call.text, own=own
@@ -164,7 +162,7 @@ class Calls(TreeCalls):
         if name == "importlib.metadata.version" and isinstance(first, str):
             known = self.installed_release(first, place)
             if frame.trying and type(known) is Opaque:
-                self.perhaps_failing(name, frame, place, text)
+                self.perhaps_not_installed(first, frame, place, text)
             return known
         if name == "importlib.util.find_spec" and isinstance(first, str):
             return self._find_spec(first, frame, place, text)
@@ -175,8 +173,6 @@ class Calls(TreeCalls):
             return self._environment(first, default, place, text)
         if name == "sys.modules.get" and isinstance(first, str):
             return self._loaded_or(first, args[1] if len(args) > 1 else None, place)
-        if frame.trying:
-            self.perhaps_failing(name, frame, place, text)
         return Opaque(f"the result of {name}()", place, text, own=any(map(is_own, args)))
 
     def _loaded_or(self, name: str, default: Value, place: Place) -> Value:

@@ -59,6 +59,7 @@ class Comprehensions(Binding):
             depth=frame.depth, prefix=frame.prefix,
         )  # fmt: skip
         inner.doubts, inner.trying, inner.unusual = frame.doubts, frame.trying, frame.unusual
+        inner.probing = frame.probing
         first = self.evaluate(node.generators[0].iter, frame, line)
         yield from self._rounds_of(node, 0, first, inner, line)
 

@@ -126,13 +126,21 @@ class Exceptions(Branches):
         ]
         guards = frame.guards
         try:
-            run, done = (partial(self.block, frame, part) for part in (stmt.body, stmt.orelse))
-            self.handled(frame, stmt.line, run, handlers, done)
+            probes = any(_names_attribute_error(handler.types) for handler in stmt.handlers)
+            run = partial(self._body, frame, stmt, probes)
+            self.handled(frame, stmt.line, run, handlers, partial(self.block, frame, stmt.orelse))
         except SIGNALS:
             frame.guards = guards
             self.block(frame, stmt.final)
             raise
         self.block(frame, stmt.final)
+
+    def _body(self, frame: Frame, stmt: f.Try, probes: bool) -> None:
+        frame.probing += probes
+        try:
+            self.block(frame, stmt.body)
+        finally:
+            frame.probing -= probes
 
     def handled(
         self,
@@ -305,3 +313,14 @@ def exception_bases(cls: ClassValue) -> tuple[str, ...]:
 def _is_exception(name: str) -> bool:
     cls = getattr(builtins, name, None)
     return isinstance(cls, type) and issubclass(cls, BaseException)
+
+
+def _names_attribute_error(types: f.Expr | None) -> bool:
+    """Whether a handler says that it is for a missing attribute, alone or among others."""
+    match types:
+        case f.Name(id="AttributeError"):
+            return True
+        case f.Sequence(items=items):
+            return any(map(_names_attribute_error, items))
+        case _:
+            return False

@@ -59,6 +59,7 @@ class Frame:
         jumps: ``break`` and ``continue`` on branches that stayed open, in the loop that runs.
         perhaps: the open condition under which the operand that is evaluated is.
         trying: how many blocks around the statement would handle an exception.
+        probing: how many of them name ``AttributeError``.
         prefix: what stands before the name of a class or function that is defined here, in its
             qualified name.
         effects: the call is run for its effects, and not for its value alone.
@@ -78,6 +79,7 @@ class Frame:
     jumps: list[Stop] = field(default_factory=list)
     perhaps: Guard | None = None
     trying: int = 0
+    probing: int = 0
     is_call: bool = False
     depth: int = 0
     prefix: str = ""

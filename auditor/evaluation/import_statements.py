@@ -139,7 +139,7 @@ class ImportStatements(Calls):
             return False
         for attr, _ in stmt.names:
             value = names.get(attr, UNBOUND)
-            if value is UNBOUND or type(value) is Either:
+            if value is UNBOUND or isinstance(value, Either | Opaque | ModuleValue):
                 return False
             if platform.endswith(attr) and self.is_platform(module, attr):
                 return False
@@ -178,15 +178,12 @@ class ImportStatements(Calls):
     def _from(self, module: Value, name: str, attr: str, frame: Frame, place: Place) -> Value:
         """One name of a ``from`` import: an attribute, else a submodule, else ``ImportError``."""
         if not isinstance(module, ModuleValue):
-            mark = frame.doubts.mark()
-            value = self.attribute(module, attr, frame, place.line)
-            for doubt in frame.doubts.since(mark):
-                frame.doubts.drop([doubt])
-                error = builtin_error(
-                    "ImportError", f"cannot import name {attr!r} from {name!r}", place
-                )
-                frame.doubt(replace(doubt, error=error))
-            return value
+            # A module outside the tree that exists has what the tree imports from it.
+            probing, frame.probing = frame.probing, 0
+            try:
+                return self.attribute(module, attr, frame, place.line)
+            finally:
+                frame.probing = probing
         if module.is_package:
             submodule = self._where_missing(module, name, attr, frame, place)
             if submodule is not UNBOUND:

@@ -124,7 +124,7 @@ class Names(Truth):
             case ClassValue() as cls:
                 return self._class_attribute(cls, name, place)
             case Foreign(name=prefix):
-                if frame.trying:
+                if frame.probing:
                     self.perhaps_missing(prefix, name, frame, place)
                 return self.foreign_attribute(f"{prefix}.{name}")
             case PlatformObject():
@@ -154,7 +154,7 @@ class Names(Truth):
                 return Opaque(f"attribute {name}", place, own=is_own(owner))
 
     def perhaps_missing(self, prefix: str, name: str, frame: Frame, place: Place) -> None:
-        """A handler of ``AttributeError`` runs where something outside the tree lacks a name."""
+        """A handler that names ``AttributeError`` asks what ``hasattr`` does: that stays open."""
         full = f"{prefix}.{name}"
         root = prefix.partition(".")[0]
         if name.startswith("__") or root in sys.stdlib_module_names or root in _FOLLOWED:
@@ -167,14 +167,12 @@ class Names(Truth):
             why = Undecided(f"whether there is {full} is not known", place, full, ASSUMED + full)
             frame.doubt(Doubt(error, why))
 
-    def perhaps_failing(self, name: str, frame: Frame, place: Place, text: str) -> None:
-        """A handler runs where a call of something outside the tree raises what it handles."""
-        if name.startswith(_SURE) or name.partition(".")[0] in _FOLLOWED:
-            return
-        if self.comes_with_tree(name):
-            return
-        why = Undecided(f"whether {name}() succeeds is not known", place, text, f"{ASSUMED}{place}")
-        error = Error("Exception", "…", ("?", "Exception", "BaseException"), (place,))
+    def perhaps_not_installed(self, name: str, frame: Frame, place: Place, text: str) -> None:
+        """A handler runs where a distribution is asked for that nothing knows of."""
+        why = Undecided(
+            f"whether {name} is installed is not known", place, text, f"{ASSUMED}{place}"
+        )
+        error = builtin_error("ModuleNotFoundError", f"No package metadata for {name!r}", place)
         frame.doubt(Doubt(error, why))
 
     def _class_attribute(self, cls: ClassValue, name: str, place: Place) -> Value:

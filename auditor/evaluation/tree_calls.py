@@ -320,6 +320,7 @@ class TreeCalls(Summaries):
             function.module, scope, (scope, *function.scopes), is_call=True, depth=frame.depth + 1
         )
         inner.doubts, inner.trying, inner.unusual = frame.doubts, frame.trying, frame.unusual
+        inner.probing = frame.probing
         inner.prefix = f"{function.prefix}{function.facts.name}.<locals>."
         return inner
 
@@ -365,6 +366,7 @@ class TreeCalls(Summaries):
         scopes = (scope, *closure.scopes)
         inner = Frame(closure.module, scope, scopes, (), is_call=True, depth=frame.depth + 1)
         inner.doubts, inner.trying = frame.doubts, frame.trying
+        inner.probing = frame.probing
         if not frame.is_call:
             self.own_forks = MAX_OWN_FORKS
         try:

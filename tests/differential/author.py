@@ -301,8 +301,7 @@ class Author(Reader):
             return self._third_party(depth)
         self.uses("import present_lib")
         body, error = self.pick((
-            ("from present_lib import gone as x", "ImportError"),
-            ("x = present_lib.gone", "AttributeError"), ("x = present_lib.gone()", "Exception"),
+            ("x = present_lib.gone", "AttributeError"), ("x = present_lib.FLAG", "AttributeError"),
             ("x = present_lib.function(1)", "Exception"),
             ("from present_lib import FLAG as x", "ImportError"),
         ))  # fmt: skip
