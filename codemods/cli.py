@@ -145,12 +145,12 @@ def tests_(architectures: tuple[str, ...], output: str | None, **given: Any) -> 
     dependence on draftaudit. It belongs to vLLM's own tests, beside the others of the kind.
     """
     from codemods import reports
-    from codemods.harness.files import tests_of
+    from codemods.harness.files import files_of
     from codemods.session import opened, planned
 
     options = Options(**given)
     plan = planned(opened(options), options, architectures)
-    for path, content in tests_of(plan.trials).items():
+    for path, content in files_of(plan.trials).items():
         if output is None:
             click.echo(f"# {path}\n{content.decode()}")
         else:
@@ -270,13 +270,13 @@ def _deliver(
 
 def _tests(plan: Plan, family: Family) -> tuple[Change, ...]:
     """The tests of a family's classes, as files that are made."""
-    from codemods.harness.files import named, tests_of
+    from codemods.harness.files import named, files_of
     from codemods.writing import Change
 
     own = {path for path, trial in named(plan.trials).items() if trial.family == family.name}
     return tuple(
         Change(path, None, content)
-        for path, content in tests_of(plan.trials).items()
+        for path, content in files_of(plan.trials).items()
         if path in own
     )
 

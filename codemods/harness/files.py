@@ -27,7 +27,7 @@ def named(trials: Iterable[Trial]) -> dict[str, Trial]:
     return found
 
 
-def tests_of(trials: Iterable[Trial]) -> dict[str, bytes]:
+def files_of(trials: Iterable[Trial]) -> dict[str, bytes]:
     """The files, by their path in the tree."""
     return {
         path: file_of(trial.subject).encode()

@@ -22,7 +22,7 @@ from auditor.live.interpreter import LiveError, decoded, run_script
 from auditor.rulesdata import target
 from auditor.sources.tree import Source
 from codemods.harness.document import Live, MutantResult, Verified
-from codemods.harness.files import named, tests_of
+from codemods.harness.files import named, files_of
 from codemods.harness.mutants import Mutant, distinct, mutants_of
 from codemods.harness.overlay import overlay
 from codemods.plans import AddMethod, AddMixin, Family, Plan, Trial
@@ -134,7 +134,7 @@ def _existing(plan: Plan, globs: tuple[str, ...]) -> Iterator[Verified]:
 def _run(plan: Plan, source: Source, asked: Interpreter, tell: Said) -> dict[str, _Ran]:
     """What came of the tests, by class."""
     trials = named(plan.trials)
-    files = tests_of(plan.trials)
+    files = files_of(plan.trials)
     changed = {path: text for family in plan.families for path, text in family.after.items()}
     with TemporaryDirectory(prefix="draftaudit-") as name:
         folder = Path(name)
