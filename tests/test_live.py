@@ -19,8 +19,8 @@ import pytest
 from trees.minivllm import WITH_METHOD, WITHOUT_METHOD
 from trees.running import ENTRIES, PLATFORM, install
 
-from auditor.live.comparison import agrees
-from auditor.live.document import json_schema
+from auditor.live.comparison import agrees, compared, differences
+from auditor.live.document import Raised, Said, json_schema
 from auditor.main import command, run
 
 Capture = pytest.CaptureFixture[str]
@@ -273,11 +273,11 @@ def test_a_class_that_cannot_be_asked_is_told_of_its_entry_alone(live: Live) -> 
 
 def test_an_import_that_never_ends_is_told_and_the_others_are_answered(live: Live) -> None:
     live.install(Hanging="import time\ntime.sleep(600)\n" + WITH_METHOD)
-    code, document = live.document("--live", "--live-timeout", "3")
+    code, document = live.document("--live", "--live-timeout", "6")
     assert (code, _outcomes(document)) == (3, {**AGREED, "Hanging": "open"})
     said = _rows(document)["Hanging"]["live"]
     assert said["loads"] is None
-    assert said["reason"].startswith("the interpreter gave no answer for 3 s")
+    assert said["reason"].startswith("the interpreter gave no answer for 6 s")
 
 
 def test_what_an_import_starts_ends_with_it(live: Live) -> None:
@@ -290,7 +290,7 @@ with open({str(started)!r}, "w") as file:
 time.sleep(600)
 """
     live.install(Hanging=child + WITH_METHOD)
-    live.document("--live", "--live-timeout", "3", "--arch", "Hanging")
+    live.document("--live", "--live-timeout", "6", "--arch", "Hanging")
     state = Path(f"/proc/{started.read_text()}/stat")
     # A process that was ended and not yet collected by anyone is a zombie.
     assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
@@ -449,6 +449,43 @@ def test_its_schema_is_printed(capsys: Capture) -> None:
     assert json.loads(capsys.readouterr().out)["title"] == "draftaudit live"
 
 
+# ---- the comparison -----------------------------------------------------------------------------
+
+CLASS = Said(True, "m.A", True, "m.B")
+ERROR = Said(False, error=Raised("ImportError", "no"))
+
+
+@pytest.mark.parametrize(
+    ("static", "live", "outcome", "what"),
+    [
+        (CLASS, CLASS, "agree", []),
+        (CLASS, Said(True, "m.C", True, "m.B"), "differ", ["class"]),
+        (CLASS, Said(True, "m.A", True, "m.C"), "differ", ["owner"]),
+        (CLASS, Said(True, "m.A", False, None), "differ", ["hasattr", "owner"]),
+        (CLASS, ERROR, "differ", ["loads"]),
+        (ERROR, CLASS, "differ", ["loads"]),
+        (ERROR, Said(False, error=Raised("ValueError", "no")), "differ", ["error type"]),
+        (ERROR, Said(False, error=Raised("ImportError", "yes")), "differ", ["error message"]),
+        (ERROR, Said(False, reason="it ended"), "differ", ["loads"]),
+        (CLASS, Said(False, reason="it ended"), "differ", ["loads"]),
+        (CLASS, Said(None, reason="no answer"), "open", []),
+        (Said(None, reason="open"), CLASS, "open", []),
+        (Said(None, reason="open"), ERROR, "open", []),
+        (Said(True, "m.A", None, reason="open"), CLASS, "open", []),
+        (Said(True, "m.C", None, reason="open"), CLASS, "differ", ["class"]),
+        (None, CLASS, "differ", ["entry"]),
+        (CLASS, None, "differ", ["entry"]),
+        (None, Said(None, reason="not a pair of strings"), "open", []),
+    ],
+)
+def test_what_differs_is_named_and_what_is_not_known_is_no_difference(
+    static: Said | None, live: Said | None, outcome: str, what: list[str]
+) -> None:
+    (row,) = compared({"A": static} if static else {}, {"A": live} if live else {})
+    assert row.outcome == outcome
+    assert [one.what for one in differences(row)] == what
+
+
 # ---- messages -----------------------------------------------------------------------------------
 
 
@@ -462,6 +499,10 @@ def test_its_schema_is_printed(capsys: Capture) -> None:
         ("cannot import name 'a' from 'b'", "cannot import name 'a' from 'b' (unknown location)",
          True),
         ("cannot import name 'a' from 'b'", "cannot import name 'a' from 'c' (/x/c.py)", False),
+        ("cannot import name 'a' from partially initialized module 'b' (most likely due to a "
+         "circular import)",
+         "cannot import name 'a' from partially initialized module 'b' (most likely due to a "
+         "circular import) (/x/b.py)", True),
         ("needs … or newer", "needs 3.1 or newer", True),
         ("needs … or newer", "needs 3.1 or older", False),
         ("…", "anything", True),
