@@ -202,17 +202,45 @@ def test_a_draft_vocabulary_is_refused_where_no_mixin_maps_it(
     assert f"remap: {TABLE}" in {post for way in _ways(head) for post in way.post}
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="an item of a local tensor that is assigned counts as state that is kept, so that the "
-    "mixin is not tried: a refusal where there is a patch, and never a wrong patch",
+KEPT = (
+    "an item of a local tensor that is assigned counts as state that is kept, so that the mixin is "
+    "not tried: a refusal where there is a patch, and never a wrong patch"
 )
-@pytest.mark.parametrize("architecture", REMAPPED)
+SHARED = (
+    f"{KEPT}; and PEagleDraftModel has the same class, of which it is not known what calls it, so "
+    "that no patch of the class could be proven"
+)
+
+
+def _refused_too_often(architecture: str, reason: str) -> object:
+    return pytest.param(
+        architecture, marks=pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason)
+    )
+
+
+@pytest.mark.parametrize(
+    "architecture",
+    [
+        _refused_too_often("LlamaForCausalLMEagle3", SHARED),
+        _refused_too_often("DFlashDraftModel", KEPT),
+        _refused_too_often("Eagle3DeepseekV2ForCausalLM", KEPT),
+    ],
+)
 def test_a_draft_vocabulary_is_mapped_by_the_mixin_where_there_is_one(
     release: Open, architecture: str
 ) -> None:
     cls = REMAPPED[architecture]
     _checked(release, Case(WITH_FILES, "0.24.0", architecture, cls, "cuda", "mixin", MIXIN))
+
+
+def test_upstreams_own_method_is_not_proven_where_the_caller_is_not_known(release: Open) -> None:
+    row, _ = _read(release("0.24.0"), "PEagleDraftModel", "cuda")
+    assert (row.verdict, f"{row.module}.{row.class_}") == (
+        "yes?",
+        REMAPPED["LlamaForCausalLMEagle3"],
+    )
+    assert row.reason is not None
+    assert row.reason.startswith("it is not known what calls it")
 
 
 # ---- the first of all ---------------------------------------------------------------------------
