@@ -16,7 +16,7 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
-from trees.minivllm import WITH_METHOD, WITHOUT_METHOD
+from trees.minivllm import REGISTRY, WITH_METHOD, WITHOUT_METHOD, registry
 from trees.running import ENTRIES, PLATFORM, install
 
 from auditor.live.comparison import agrees, compared, differences
@@ -170,6 +170,18 @@ def test_what_the_files_leave_open_is_no_difference_and_ends_with_3(live: Live) 
     assert (code, _outcomes(document)) == (3, {**AGREED, "OpenModel": "open"})
     code, out, _ = live.run("--live", "--width", "100")
     assert "1 cannot be compared" in out
+
+
+def test_what_is_no_class_and_no_pair_is_told_as_such(live: Live) -> None:
+    table = registry({"FunctionModel": ("vllm.models.function", "Draft")})
+    pair = "_SPECULATIVE_DECODING_MODELS['OddModel'] = 'vllm.models.own'\n"
+    live.install({REGISTRY: table + pair, "vllm/models/function.py": "Draft = len\n"})
+    code, document = live.document()
+    assert (code, _outcomes(document)) == (3, {"FunctionModel": "open", "OddModel": "open"})
+    rows = _rows(document)
+    assert rows["FunctionModel"]["live"]["reason"] == "it is a builtin_function_or_method, no class"
+    assert rows["FunctionModel"]["live"]["hasattr"] is False
+    assert rows["OddModel"]["live"]["reason"] == "the entry is not a pair of strings"
 
 
 def test_a_variable_is_set_for_both_sides(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
