@@ -16,11 +16,11 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
-from trees.minivllm import WITH_METHOD, WITHOUT_METHOD
+from trees.minivllm import REGISTRY, WITH_METHOD, WITHOUT_METHOD, registry
 from trees.running import ENTRIES, PLATFORM, install
 
-from auditor.live.comparison import agrees
-from auditor.live.document import json_schema
+from auditor.live.comparison import agrees, compared, differences
+from auditor.live.document import Raised, Said, json_schema
 from auditor.main import command, run
 
 Capture = pytest.CaptureFixture[str]
@@ -172,6 +172,18 @@ def test_what_the_files_leave_open_is_no_difference_and_ends_with_3(live: Live) 
     assert "1 cannot be compared" in out
 
 
+def test_what_is_no_class_and_no_pair_is_told_as_such(live: Live) -> None:
+    table = registry({"FunctionModel": ("vllm.models.function", "Draft")})
+    pair = "_SPECULATIVE_DECODING_MODELS['OddModel'] = 'vllm.models.own'\n"
+    live.install({REGISTRY: table + pair, "vllm/models/function.py": "Draft = len\n"})
+    code, document = live.document()
+    assert (code, _outcomes(document)) == (3, {"FunctionModel": "open", "OddModel": "open"})
+    rows = _rows(document)
+    assert rows["FunctionModel"]["live"]["reason"] == "it is a builtin_function_or_method, no class"
+    assert rows["FunctionModel"]["live"]["hasattr"] is False
+    assert rows["OddModel"]["live"]["reason"] == "the entry is not a pair of strings"
+
+
 def test_a_variable_is_set_for_both_sides(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     live.install(OpenModel=BY_VARIABLE)
     code, document = live.document("--live", "--env", "VLLM_OWN=1")
@@ -273,11 +285,11 @@ def test_a_class_that_cannot_be_asked_is_told_of_its_entry_alone(live: Live) -> 
 
 def test_an_import_that_never_ends_is_told_and_the_others_are_answered(live: Live) -> None:
     live.install(Hanging="import time\ntime.sleep(600)\n" + WITH_METHOD)
-    code, document = live.document("--live", "--live-timeout", "3")
+    code, document = live.document("--live", "--live-timeout", "6")
     assert (code, _outcomes(document)) == (3, {**AGREED, "Hanging": "open"})
     said = _rows(document)["Hanging"]["live"]
     assert said["loads"] is None
-    assert said["reason"].startswith("the interpreter gave no answer for 3 s")
+    assert said["reason"].startswith("the interpreter gave no answer for 6 s")
 
 
 def test_what_an_import_starts_ends_with_it(live: Live) -> None:
@@ -290,7 +302,7 @@ with open({str(started)!r}, "w") as file:
 time.sleep(600)
 """
     live.install(Hanging=child + WITH_METHOD)
-    live.document("--live", "--live-timeout", "3", "--arch", "Hanging")
+    live.document("--live", "--live-timeout", "6", "--arch", "Hanging")
     state = Path(f"/proc/{started.read_text()}/stat")
     # A process that was ended and not yet collected by anyone is a zombie.
     assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
@@ -449,6 +461,43 @@ def test_its_schema_is_printed(capsys: Capture) -> None:
     assert json.loads(capsys.readouterr().out)["title"] == "draftaudit live"
 
 
+# ---- the comparison -----------------------------------------------------------------------------
+
+CLASS = Said(True, "m.A", True, "m.B")
+ERROR = Said(False, error=Raised("ImportError", "no"))
+
+
+@pytest.mark.parametrize(
+    ("static", "live", "outcome", "what"),
+    [
+        (CLASS, CLASS, "agree", []),
+        (CLASS, Said(True, "m.C", True, "m.B"), "differ", ["class"]),
+        (CLASS, Said(True, "m.A", True, "m.C"), "differ", ["owner"]),
+        (CLASS, Said(True, "m.A", False, None), "differ", ["hasattr", "owner"]),
+        (CLASS, ERROR, "differ", ["loads"]),
+        (ERROR, CLASS, "differ", ["loads"]),
+        (ERROR, Said(False, error=Raised("ValueError", "no")), "differ", ["error type"]),
+        (ERROR, Said(False, error=Raised("ImportError", "yes")), "differ", ["error message"]),
+        (ERROR, Said(False, reason="it ended"), "differ", ["loads"]),
+        (CLASS, Said(False, reason="it ended"), "differ", ["loads"]),
+        (CLASS, Said(None, reason="no answer"), "open", []),
+        (Said(None, reason="open"), CLASS, "open", []),
+        (Said(None, reason="open"), ERROR, "open", []),
+        (Said(True, "m.A", None, reason="open"), CLASS, "open", []),
+        (Said(True, "m.C", None, reason="open"), CLASS, "differ", ["class"]),
+        (None, CLASS, "differ", ["entry"]),
+        (CLASS, None, "differ", ["entry"]),
+        (None, Said(None, reason="not a pair of strings"), "open", []),
+    ],
+)
+def test_what_differs_is_named_and_what_is_not_known_is_no_difference(
+    static: Said | None, live: Said | None, outcome: str, what: list[str]
+) -> None:
+    (row,) = compared({"A": static} if static else {}, {"A": live} if live else {})
+    assert row.outcome == outcome
+    assert [one.what for one in differences(row)] == what
+
+
 # ---- messages -----------------------------------------------------------------------------------
 
 
@@ -462,6 +511,10 @@ def test_its_schema_is_printed(capsys: Capture) -> None:
         ("cannot import name 'a' from 'b'", "cannot import name 'a' from 'b' (unknown location)",
          True),
         ("cannot import name 'a' from 'b'", "cannot import name 'a' from 'c' (/x/c.py)", False),
+        ("cannot import name 'a' from partially initialized module 'b' (most likely due to a "
+         "circular import)",
+         "cannot import name 'a' from partially initialized module 'b' (most likely due to a "
+         "circular import) (/x/b.py)", True),
         ("needs … or newer", "needs 3.1 or newer", True),
         ("needs … or newer", "needs 3.1 or older", False),
         ("…", "anything", True),
