@@ -270,7 +270,7 @@ def _deliver(
 
 def _tests(plan: Plan, family: Family) -> tuple[Change, ...]:
     """The tests of a family's classes, as files that are made."""
-    from codemods.harness.files import named, files_of
+    from codemods.harness.files import files_of, named
     from codemods.writing import Change
 
     own = {path for path, trial in named(plan.trials).items() if trial.family == family.name}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 
 _Parents = Mapping[ast.AST, ast.AST]
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -171,12 +172,53 @@ def _statement(value: ast.expr, parents: _Parents) -> ast.expr | ast.stmt:
     return node
 
 
+#: Methods and functions of PyTorch that give a tensor of its own, which nothing else sees yet.
+_MAKERS = ("new_*", "clone", "full", "full_like", "zeros", "zeros_like", "ones", "ones_like",
+           "empty", "empty_like")  # fmt: skip
+
+
 def keeps_on_self(function: ast.FunctionDef) -> bool:
-    """Whether a method assigns to, or deletes, an attribute or an item of anything."""
+    """Whether a method assigns to, or deletes, an attribute or an item that outlives the call.
+
+    An item of a tensor that the method has made itself does not.
+    """
+    own = _made_here(function)
     return any(
-        isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load)
+        not isinstance(node.ctx, ast.Load) and not _is_item_of(node, own)
         for node in ast.walk(function)
+        if isinstance(node, ast.Attribute | ast.Subscript)
     )
+
+
+def _is_item_of(node: ast.Attribute | ast.Subscript, names: Collection[str]) -> bool:
+    return (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in names
+    )
+
+
+def _made_here(function: ast.FunctionDef) -> frozenset[str]:
+    """Local names that are only ever bound to a new tensor, by one assignment each."""
+    made: dict[str, list[bool]] = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            made.setdefault(node.id, []).append(False)
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=called)):
+                made.setdefault(name, []).append(_is_maker(called))
+    parameters = {argument.arg for argument in ast.walk(function) if isinstance(argument, ast.arg)}
+    # Each binding is counted by its name, and once more where it is a plain assignment.
+    return frozenset(
+        name
+        for name, found in made.items()
+        if sorted(found) == [False, True] and name not in parameters
+    )
+
+
+def _is_maker(function: ast.expr) -> bool:
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return any(fnmatchcase(name, pattern) for pattern in _MAKERS)
 
 
 def _goes_to(value: ast.expr, parents: _Parents) -> frozenset[str] | None:

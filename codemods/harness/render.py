@@ -169,8 +169,8 @@ class _File:
     def _maker(self, recipe: Recipe, index: int) -> Iterator[str]:
         name = f"_make_model_{index}" if len(self._subject.recipes) > 1 else "_make_model"
         yield f"def {name}(vocab_size, rank=0, tp_size=1, tied=False):"
-        said = f", {recipe.name}" if recipe.name else ""
-        yield f'    """Only what the two methods read{said}; decoder layers do not matter here."""'
+        said = f" ({recipe.name})" if recipe.name else ""
+        yield f'    """Only what the two methods read{said}, without decoder layers."""'
         yield "    shard = vocab_size, rank, tp_size, tied"
         yield f"    model = _bare({self._name(recipe.model.cls)})"
         yield from self._parts("model", recipe.model.parts, "    ")
@@ -440,7 +440,8 @@ _TIES = """
 def test_a_tie_across_shards_goes_to_the_first(default_vllm_config@@ARGUMENTS, tp_size):
     \"\"\"All tokens tie: every shard has a candidate, and the full argmax takes 0.\"\"\"
     hidden_states = _hidden_states(64)
-    logits = @@MAKE(512, tied=True).@@LOGITS(hidden_states.clone()@@STEP)
+    whole = @@MAKE(512, tied=True)
+    logits = whole.@@LOGITS(hidden_states.clone()@@STEP)
     ranks = [@@MAKE(512, rank, tp_size, tied=True) for rank in range(tp_size)]
     top = _top_tokens(ranks, hidden_states, "@@TOP"@@STEP)
     assert torch.equal(top, logits.argmax(dim=-1))

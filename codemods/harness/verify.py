@@ -22,7 +22,7 @@ from auditor.live.interpreter import LiveError, decoded, run_script
 from auditor.rulesdata import target
 from auditor.sources.tree import Source
 from codemods.harness.document import Live, MutantResult, Verified
-from codemods.harness.files import named, files_of
+from codemods.harness.files import files_of, named
 from codemods.harness.mutants import Mutant, distinct, mutants_of
 from codemods.harness.overlay import overlay
 from codemods.plans import AddMethod, AddMixin, Family, Plan, Trial

@@ -62,6 +62,7 @@ class Predictor(nn.Module):
             layer.shared_head.head, layer.shared_head(hidden_states)
         )
 """
+OWN = "self.own_head = ParallelLMHead(config.vocab_size, config.hidden_size)"
 FORWARDING = """
 def compute_logits(self, hidden_states, spec_step_idx: int = 0):
     return self.model.compute_logits(hidden_states, spec_step_idx)
@@ -112,7 +113,7 @@ def test_a_flat_head_is_built_with_its_processor_and_nothing_else() -> None:
 
 def test_a_norm_before_the_head_is_real_and_has_gains_that_differ() -> None:
     source = only(planned(tree(draft(NORMED, init=INITIAL))))
-    assert "model.norm = _randomized(RMSNorm(HIDDEN_SIZE, eps=EPSILON), seed=0)" in source
+    assert "model.norm = _randomized(RMSNorm(HIDDEN_SIZE, eps=EPSILON), 0)" in source
     assert "normal_(1.0, 0.5" in source
 
 
@@ -130,7 +131,7 @@ def test_a_head_a_step_is_built_for_every_step_under_the_key_that_is_asked_for()
 
 
 def test_every_way_to_the_head_has_a_model_of_its_own() -> None:
-    init = INITIAL + "    self.own_head = None\n"
+    init = f"{INITIAL}    self.own_head = None\n    if config.own:\n        {OWN}\n"
     body = """
     def compute_logits(self, hidden_states):
         head = self.lm_head if self.own_head is None else self.own_head
