@@ -2,8 +2,8 @@
 
 Plain Python with pytest and vLLM, started as a script by another interpreter than the one that
 draftaudit runs in: ``runner.py REQUEST ANSWERS``. The request is JSON: ``overlay``, a folder that
-holds a copy of the package, ``tests`` (each with ``name``, ``path`` and its ``mutants``), and
-``seconds``. Each answer is a line of JSON, written as soon as it is known, so that a test that ends
+holds a copy of the package, and ``tests``, each with ``name``, ``path``, its ``mutants`` and perhaps
+``only``, an expression that selects cases. Each answer is a line of JSON, written as soon as it is known, so that a test that ends
 the interpreter loses no other.
 """
 
@@ -64,13 +64,15 @@ def _plugin(outcomes: Outcomes) -> Outcomes:
     return plugin
 
 
-def _run(path: str, stop_early: bool) -> Outcomes:
+def _run(path: str, stop_early: bool, only: str = "") -> Outcomes:
     import pytest
 
     outcomes = Outcomes()
     arguments = [path, "-q", "-p", "no:cacheprovider", "--tb=short", "--no-header"]
     arguments += ["-W", "ignore", "--rootdir", os.path.dirname(path), "-c", os.devnull]
-    pytest.main([*arguments, *(["-x"] if stop_early else [])], plugins=[_plugin(outcomes)])
+    arguments += ["-x"] if stop_early else []
+    arguments += ["-k", only] if only else []
+    pytest.main(arguments, plugins=[_plugin(outcomes)])
     return outcomes
 
 
@@ -134,7 +136,7 @@ def main(request_path: str, answers_path: str) -> None:
         tell(package=os.path.dirname(vllm.__file__), platform=current_platform.device_name)
         for test in request["tests"]:
             tell(begin=test["name"])
-            outcomes = _run(test["path"], stop_early=False)
+            outcomes = _run(test["path"], stop_early=False, only=test.get("only", ""))
             tell(
                 test=test["name"],
                 passed=outcomes.passed,

@@ -15,22 +15,30 @@ CHANGES = (
     Change("vllm/a.py", b"old a\n", b"new a\n"),
     Change("vllm/b/c.py", b"old c\n", b"new c\n"),
     Change("vllm/d.py", b"old d\n", b"new d\n"),
+    Change("tests/made/e.py", None, b"made e\n"),
 )
 ROOT_USER = hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    for change in CHANGES:
-        place = tmp_path / change.path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(change.before or b"")
+    _make(tmp_path)
     (tmp_path / "vllm/a.py").chmod(0o755)
     return tmp_path
 
 
-def contents(root: Path) -> list[bytes]:
-    return [(root / change.path).read_bytes() for change in CHANGES]
+def _make(root: Path) -> None:
+    for change in CHANGES:
+        if change.before is not None:
+            place = root / change.path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(change.before)
+
+
+def contents(root: Path) -> list[bytes | None]:
+    """What each file holds; None where there is none."""
+    places = [root / change.path for change in CHANGES]
+    return [place.read_bytes() if place.exists() else None for place in places]
 
 
 OLD = [change.before for change in CHANGES]
@@ -92,10 +100,7 @@ def test_killed_at_any_moment_each_file_is_old_or_new_and_the_set_is_recoverable
 ) -> None:
     def make(moment: int) -> Path:
         folder = tmp_path / str(moment)
-        for change in CHANGES:
-            place = folder / change.path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(change.before or b"")
+        _make(folder)
         return folder
 
     seen: set[str] = set()
@@ -113,6 +118,27 @@ def test_killed_at_any_moment_each_file_is_old_or_new_and_the_set_is_recoverable
     assert {"decided", "open"} <= seen
 
 
+def test_a_file_that_is_made_has_the_mode_of_a_new_one(root: Path) -> None:
+    write(root, CHANGES)
+    assert stat.S_IMODE((root / "tests/made/e.py").stat().st_mode) == 0o644
+
+
+def test_a_file_in_the_place_of_one_that_is_made_stops_everything(root: Path) -> None:
+    (root / "tests/made").mkdir(parents=True)
+    (root / "tests/made/e.py").symlink_to("nowhere")
+    with pytest.raises(WriteError, match=r"e\.py: exists already"):
+        write(root, CHANGES)
+    assert contents(root) == OLD
+    assert (root / "tests/made/e.py").is_symlink()
+
+
+def test_a_file_in_the_place_of_a_folder_stops_everything(root: Path) -> None:
+    (root / "tests").write_bytes(b"mine\n")
+    with pytest.raises(WriteError, match="is not a folder"):
+        write(root, CHANGES)
+    assert contents(root) == OLD
+
+
 def test_a_second_edit_waits_until_the_first_is_finished(root: Path) -> None:
     (root / JOURNAL).write_bytes(b"{}")
     with pytest.raises(WriteError, match="codemod recover"):
@@ -124,7 +150,7 @@ def test_a_file_that_changed_meanwhile_stops_everything(root: Path) -> None:
     (root / "vllm/d.py").write_bytes(b"mine\n")
     with pytest.raises(WriteError, match=r"d\.py: has changed since it was analysed"):
         write(root, CHANGES)
-    assert contents(root) == [*OLD[:2], b"mine\n"]
+    assert contents(root) == [*OLD[:2], b"mine\n", None]
     assert not stray(root)
 
 
@@ -141,7 +167,7 @@ def test_a_file_that_changes_between_two_replacements_is_kept_and_the_others_go_
     monkeypatch.setattr(os, "replace", replacing)
     with pytest.raises(WriteError, match="has changed"):
         write(root, CHANGES)
-    assert contents(root) == [*OLD[:2], b"mine\n"]
+    assert contents(root) == [*OLD[:2], b"mine\n", None]
     assert not stray(root)
 
 

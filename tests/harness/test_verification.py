@@ -1,0 +1,161 @@
+"""Tests, mutants and crashes in an interpreter with a vLLM of three files that really imports."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from auditor.live.asking import Interpreter
+from auditor.live.interpreter import LiveError
+from codemods.harness import verify
+from codemods.harness.mutants import mutants_of
+from codemods.harness.overlay import OverlayError, overlay
+
+PACKAGE = {
+    "vllm/__init__.py": "",
+    "vllm/config.py": """
+        from contextlib import contextmanager
+
+        class VllmConfig:
+            pass
+
+        @contextmanager
+        def set_current_vllm_config(config):
+            yield
+        """,
+    "vllm/platforms.py": """
+        class Platform:
+            device_name = "cpu"
+
+        current_platform = Platform()
+        """,
+    "vllm/draft.py": """
+        class Processor:
+            def get_top_tokens(self, head, hidden_states):
+                return head * hidden_states
+
+        class Draft:
+            logits_processor = Processor()
+
+            def get_top_tokens(self, hidden_states, spec_step_idx=0):
+                doubled = hidden_states * 2
+                return self.logits_processor.get_top_tokens(spec_step_idx, doubled)
+        """,
+}
+GOOD = """
+from vllm.draft import Draft
+
+def test_it(default_vllm_config):
+    assert Draft().get_top_tokens(3, spec_step_idx=5) == 30
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    for name, text in PACKAGE.items():
+        place = tmp_path / "installed" / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(dedent(text))
+    return tmp_path / "installed" / "vllm"
+
+
+def ran(
+    installed: Path, tests: Mapping[str, str], seconds: float = 60, **environment: str
+) -> dict[str, verify._Ran]:
+    """What comes of tests with every mutant of the draft's method."""
+    source = (installed / "draft.py").read_bytes()
+    mutants = mutants_of(source, "vllm.draft.Draft", "get_top_tokens", "spec_step_idx")
+    listed = [
+        {"fault": m.fault, "cls": m.cls, "method": m.method, "source": m.source} for m in mutants
+    ]
+    folder = installed.parent.parent
+    wanted = []
+    for name, text in tests.items():
+        path = folder / f"test_{name}.py"
+        path.write_text(text)
+        wanted.append({"name": name, "path": str(path), "mutants": listed})
+    # As it is found: a package beside the interpreter's own folders.
+    asked = Interpreter(
+        Path(sys.executable), "Python", installed.parent, {**os.environ, **environment}, seconds
+    )
+    found: dict[str, verify._Ran] = {}
+    verify._tests(asked, overlay(installed, folder / "overlay", {}), wanted, found)
+    return found
+
+
+def test_a_test_that_passes_kills_every_mutant(installed: Path) -> None:
+    one = ran(installed, {"good": GOOD})["good"]
+    assert (one.live, one.passed, one.failed) == ("passed", 1, 0)
+    assert {mutant.fault for mutant in one.mutants} == {
+        "transform dropped", "step ignored", "another step", "another token",
+    }  # fmt: skip
+    assert all(mutant.killed for mutant in one.mutants)
+
+
+def test_a_mutant_that_a_test_does_not_see_is_alive(installed: Path) -> None:
+    text = GOOD.replace("spec_step_idx=5", "spec_step_idx=0").replace("30", "0")
+    one = ran(installed, {"blind": text})["blind"]
+    alive = {mutant.fault for mutant in one.mutants if not mutant.killed}
+    assert one.live == "passed"
+    assert alive == {"transform dropped", "step ignored"}
+
+
+def test_a_failing_test_is_told_and_no_mutant_is_tried(installed: Path) -> None:
+    one = ran(installed, {"bad": GOOD.replace("30", "31")})["bad"]
+    assert (one.live, one.passed, one.failed, one.mutants) == ("failed", 0, 1, [])
+    assert "assert 30 == 31" in one.reason
+
+
+def test_what_cannot_be_imported_is_no_failure_of_the_patch(installed: Path) -> None:
+    one = ran(installed, {"gone": f"import absent_module\n{GOOD}"})["gone"]
+    assert one.live == "not importable"
+    assert "No module named 'absent_module'" in one.reason
+
+
+def test_a_test_that_ends_the_interpreter_loses_no_other(installed: Path) -> None:
+    crash = GOOD.replace("    assert", "    import os\n    os._exit(9)\n    assert")
+    found = ran(installed, {"first": GOOD, "second": crash, "third": GOOD})
+    assert [found[name].live for name in ("first", "second", "third")] == [
+        "passed", "crashed", "passed",
+    ]  # fmt: skip
+    assert "exit code 9" in found["second"].reason
+
+
+def test_a_test_that_hangs_is_given_up(installed: Path) -> None:
+    hang = GOOD.replace("    assert", "    import time\n    time.sleep(600)\n    assert")
+    found = ran(installed, {"hangs": hang, "good": GOOD}, seconds=8)
+    assert (found["hangs"].live, found["good"].live) == ("crashed", "passed")
+
+
+def test_an_interpreter_without_pytest_is_told_so(installed: Path, tmp_path: Path) -> None:
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "pytest.py").write_text("raise ImportError('hidden')\n")
+    with pytest.raises(LiveError, match="pytest is not installed in this Python") as error:
+        ran(installed, {"good": GOOD}, PYTHONPATH=str(hidden))
+    assert "-m pip install pytest" in error.value.message
+
+
+# ---- the copy of the package --------------------------------------------------------------------
+
+
+def test_a_patched_file_is_a_file_of_the_copy_alone(installed: Path, tmp_path: Path) -> None:
+    before = (installed / "draft.py").read_bytes()
+    folder = overlay(installed, tmp_path / "copy", {"vllm/draft.py": b"x = 1\n"})
+    assert (folder / "vllm/draft.py").read_bytes() == b"x = 1\n"
+    assert not (folder / "vllm/draft.py").is_symlink()
+    assert (folder / "vllm/config.py").resolve() == (installed / "config.py").resolve()
+    assert (installed / "draft.py").read_bytes() == before
+
+
+def test_a_patch_of_a_file_that_is_not_installed_is_refused(
+    installed: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(OverlayError, match="not there"):
+        overlay(installed, tmp_path / "copy", {"vllm/gone.py": b""})
+    assert not (tmp_path / "copy").exists()
