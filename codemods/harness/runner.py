@@ -2,9 +2,9 @@
 
 Plain Python with pytest and vLLM, started as a script by another interpreter than the one that
 draftaudit runs in: ``runner.py REQUEST ANSWERS``. The request is JSON: ``overlay``, a folder that
-holds a copy of the package, and ``tests``, each with ``name``, ``path``, its ``mutants`` and perhaps
-``only``, an expression that selects cases. Each answer is a line of JSON, written as soon as it is known, so that a test that ends
-the interpreter loses no other.
+holds a copy of the package, and ``tests``, each with ``name``, ``path``, its ``mutants`` and
+perhaps ``only``, an expression that selects cases. Each answer is a line of JSON, written as soon
+as it is known, so that a test that ends the interpreter loses no other.
 """
 
 from __future__ import annotations
