@@ -25,6 +25,7 @@ from codemods.harness.document import Live, MutantResult, Verified
 from codemods.harness.files import files_of, named
 from codemods.harness.mutants import Mutant, distinct, mutants_of
 from codemods.harness.overlay import overlay
+from codemods.harness.recipe import Recipe
 from codemods.plans import AddMethod, AddMixin, Family, Plan, Trial
 
 RUNNER = Path(__file__).with_name("runner.py")
@@ -178,9 +179,20 @@ def _mutants(plan: Plan, source: Source, trial: Trial) -> tuple[Mutant, ...]:
         for text, cls in _methods(family, source, trial)
         for mutant in mutants_of(text, cls, capability, step)
     ]
-    telling = [mutant for mutant in everything if mutant.fault != "another token"]
+    told = _telling(trial.subject.recipes)
+    telling = [mutant for mutant in everything if mutant.fault in told]
+    plain = [mutant for mutant in everything if mutant.fault == "another token"]
     # A method with nothing to forget shows by a plainly wrong token that its test can fail.
-    return distinct(telling or everything[:1])
+    return distinct(telling or plain[:1])
+
+
+def _telling(recipes: Iterable[Recipe]) -> frozenset[str]:
+    """Faults that change a token: leaving out an identity, or a remap without a table, does not."""
+    found = {"step ignored", "another step"}
+    for recipe in recipes:
+        found |= {"transform dropped"} if recipe.pre_head else set()
+        found |= {"remap forgotten"} if recipe.remap else set()
+    return frozenset(found)
 
 
 def _methods(family: Family, source: Source, trial: Trial) -> Iterator[tuple[bytes, str]]:

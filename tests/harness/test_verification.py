@@ -9,13 +9,27 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from msgspec import structs
+from trees.lacking import draft, planned, tree
 
 from auditor.live.asking import Interpreter
 from auditor.live.interpreter import LiveError
 from codemods.harness import verify
 from codemods.harness.mutants import mutants_of
 from codemods.harness.overlay import OverlayError, overlay
+from codemods.harness.recipe import Bare, Recipe
 
+INITIAL = """
+def __init__(self, config):
+    super().__init__()
+    self.lm_head = ParallelLMHead(config.vocab_size, config.hidden_size)
+    self.logits_processor = LogitsProcessor(config.vocab_size)
+    self.norm = RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+"""
+FLAT = """
+def compute_logits(self, hidden_states):
+    return self.logits_processor(self.lm_head, {})
+"""
 PACKAGE = {
     "vllm/__init__.py": "",
     "vllm/config.py": """
@@ -159,3 +173,23 @@ def test_a_patch_of_a_file_that_is_not_installed_is_refused(
     with pytest.raises(OverlayError, match="not there"):
         overlay(installed, tmp_path / "copy", {"vllm/gone.py": b""})
     assert not (tmp_path / "copy").exists()
+
+
+# ---- which faults can be seen -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("hidden", "faults"),
+    [("hidden_states", {"another token"}), ("self.norm(hidden_states)", {"transform dropped"})],
+)
+def test_a_transform_is_dropped_only_where_there_is_one(hidden: str, faults: set[str]) -> None:
+    plan = planned(tree(draft(FLAT.format(hidden), init=INITIAL)))
+    (trial,) = plan.trials
+    found = verify._mutants(plan, tree(draft(FLAT)), trial)
+    assert {one.fault for one in found} == faults
+
+
+def test_a_remap_is_forgotten_only_where_the_model_has_a_table() -> None:
+    without = Recipe(Bare("a.Draft"), "", "", False, False, False)
+    assert "remap forgotten" not in verify._telling([without])
+    assert "remap forgotten" in verify._telling([without, structs.replace(without, remap=True)])
