@@ -255,7 +255,7 @@ class _Builder:
         read += [default for default in arguments.kw_defaults if default is not None]
         annotations = [] if self._postponed else _annotations(node)
         for annotation in annotations:
-            if any(isinstance(part, ast.Call) for part in ast.walk(annotation)):
+            if _makes_calls(annotation):
                 yield from self._annotation(annotation)
         read += annotations
         yield Func(
@@ -323,7 +323,7 @@ class _Builder:
 
     def _annotation(self, node: ast.expr) -> Iterator[Stmt]:
         """An annotation that is evaluated: for its calls, else for the names in it alone."""
-        if any(isinstance(part, ast.Call) for part in ast.walk(node)):
+        if _makes_calls(node):
             yield Do(self.expr(node), node.lineno)
         elif uses := self._uses([node]):
             yield Uses(uses, node.lineno)
@@ -666,6 +666,21 @@ def _annotations(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.expr]
     every += [*arguments.kwonlyargs, arguments.kwarg]
     found = [one.annotation for one in every if one is not None and one.annotation is not None]
     return found if node.returns is None else [*found, node.returns]
+
+
+def _makes_calls(node: ast.expr) -> bool:
+    """Whether evaluating an annotation calls something; most are a name or a few."""
+    match node:
+        case ast.Name() | ast.Constant():
+            return False
+        case ast.Attribute(value=inner):
+            return _makes_calls(inner)
+        case ast.Subscript(value=one, slice=other) | ast.BinOp(left=one, right=other):
+            return _makes_calls(one) or _makes_calls(other)
+        case ast.Tuple(elts=elts) | ast.List(elts=elts):
+            return any(map(_makes_calls, elts))
+        case _:
+            return any(isinstance(part, ast.Call) for part in ast.walk(node))
 
 
 def _is_simple(arguments: ast.arguments) -> bool:
