@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 from auditor import facts as f
 from auditor.evaluation.containers import Containers
-from auditor.evaluation.frame import Frame, doubtful, is_own, join, opposite
+from auditor.evaluation.frame import Frame, doubtful, is_own, is_plain, join, opposite
 from auditor.evaluation.import_statements import Conventions, ImportStatements, Program
 from auditor.evaluation.summaries import Summary
 from auditor.evaluation.touches import Text
@@ -163,6 +163,9 @@ class ImportRun(ImportStatements):
         value = self.modules.get(name, UNBOUND)
         if value is UNBOUND:
             value = self._find_and_load(name, frame, place)
+        elif value is None:
+            message = f"import of {name} halted; None in sys.modules"
+            raise PythonError(self._not_found(message, name, place, ""))
         elif isinstance(value, ModuleValue) and value.under:
             value = self._imported_again(value, frame, place)
         # A package that may have failed is imported once more where it did.
@@ -384,7 +387,17 @@ class ImportRun(ImportStatements):
                 return Undecided(why, doubt.condition.where, doubt.condition.text)
         if name in self.unreadable:
             return self.unreadable[name].condition
+        if isinstance(module, Opaque):
+            return Undecided(module.reason, module.where, module.text)
+        if module is UNBOUND and not self.comes_with_tree(name):
+            return self._loaded_outside(name)
         return module is not UNBOUND
+
+    def _loaded_outside(self, name: str) -> bool | Undecided:
+        """Whether code outside the tree has imported a module of its own: who knows, if it can."""
+        if self._existence(name).exists is False:
+            return False
+        return Undecided(f"code outside the tree may have imported {name}", None, f"{name!r}")
 
     def loaded(self, name: str) -> Value:
         """The entry of ``sys.modules``, or UNBOUND."""
@@ -527,9 +540,7 @@ class ImportRun(ImportStatements):
         """``owner[index] = value``; a store into ``sys.modules`` replaces a module."""
         owner, key = self.force(owner, frame), self.force(index, frame)
         if owner == Foreign("sys.modules") and isinstance(key, str):
-            self.modules[key] = value
-            if isinstance(value, ModuleValue):
-                self.namespaces[id(value.names)] = value
+            self.put_in(key, value, frame.place(line))
         elif id(owner) in self.namespaces and isinstance(key, str):
             module = self.namespaces[id(owner)]
             self._set_in_module(module, key, value, frame, frame.place(line))
@@ -543,6 +554,33 @@ class ImportRun(ImportStatements):
                 self.forget(owner, reason, frame, line, own=own)
             else:
                 self._python(owner.__setitem__, key, value, frame, line)
+
+    def delete_item(self, owner: Value, index: Value, frame: Frame, line: int) -> None:
+        """``del owner[index]``."""
+        if owner == Foreign("sys.modules") and isinstance(index, str):
+            self.take_out(index, UNBOUND, frame, frame.place(line))
+        elif id(owner) in self.namespaces and isinstance(index, str):
+            self._python(dict.__delitem__, self.namespaces[id(owner)].names, index, frame, line)
+        elif isinstance(owner, dict) and is_plain(index):
+            self.containers.changes(owner, self.open_guards, self.steps)
+            self._python(dict.__delitem__, owner, index, frame, line)
+
+    def put_in(self, name: str, value: Value, place: Place) -> None:
+        """Set an entry of ``sys.modules``; on a branch of an open condition it is not known."""
+        if value is self.loaded(name):
+            return
+        if self.open_guards:
+            value = Opaque(f"a branch changes sys.modules[{name!r}]", place)
+            parent, _, child = name.rpartition(".")
+            package = self.loaded(parent)
+            if isinstance(package, ModuleValue):
+                package.names.setdefault(child, value)
+        if value is UNBOUND:
+            self.modules.pop(name, None)
+        else:
+            self.modules[name] = value
+        if isinstance(value, ModuleValue):
+            self.namespaces[id(value.names)] = value
 
     def function_facts(self, function: Function) -> f.FunctionFacts | f.Unparsed:
         """The body of a function of the tree."""

@@ -371,6 +371,7 @@ class Error:
         fact: the platform fact that decided it (``triton is not installed on cpu: …``), or "".
         searching: for a ModuleNotFoundError, the module that was searched for.
         cls: the exception class, where it is one of the tree.
+        exact: the message is known in full.
     """
 
     type: str
@@ -381,6 +382,7 @@ class Error:
     searching: str = ""
     guards: tuple[tuple[Guard, ...], ...] = ()
     cls: ClassValue | None = None
+    exact: bool = False
 
     def seen_from(self, place: Place, guards: tuple[Guard, ...] = ()) -> Error:
         """The same exception one import further out, at ``place`` under ``guards``."""

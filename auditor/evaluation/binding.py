@@ -250,6 +250,8 @@ class Binding(Expressions):
         """``owner.name = value``."""
         place = frame.place(line)
         match self.force(owner, frame):
+            case ModuleValue() as module if name == "__class__":
+                module.wild = Opaque("the module is made one of another class", place)
             case ModuleValue() as module:
                 self._set_in_module(module, name, value, frame, place)
             case ClassValue() as cls:
@@ -316,9 +318,7 @@ class Binding(Expressions):
                 case f.Subscript(value=node, index=index):
                     owner = self.force(self.evaluate(node, frame, stmt.line), frame)
                     key = self.force(self.evaluate(index, frame, stmt.line), frame)
-                    if isinstance(owner, dict) and is_plain(key):
-                        self.containers.changes(owner, self.open_guards, self.steps)
-                        self._python(dict.__delitem__, owner, key, frame, stmt.line)
+                    self.delete_item(owner, key, frame, stmt.line)
 
     def _delete_name(self, name: str, frame: Frame, stmt: f.Delete) -> None:
         """``del name``, which looks in the scope that runs and in no other."""

@@ -28,7 +28,6 @@ from auditor.evaluation.frame import (
     guard_pair,
     is_own,
     joined,
-    opposite,
     replace_names,
 )
 from auditor.values import (
@@ -43,12 +42,7 @@ from auditor.values import (
     Value,
 )
 
-_MAX_ITERATIONS = 4096
-
 _SINGLETONS = (bool, type(None))
-
-#: Rounds followed after one that may have been the last.
-_MAX_OPEN_ROUNDS = 32
 
 
 class Branches(Comprehensions):
@@ -226,119 +220,6 @@ class Branches(Comprehensions):
         condition = doubtful(stop.guard, why.reason)
         frame.doubt(Doubt(error, condition, unusual=stop.guard.usual is False))
         replace_names(frame.names, after)
-
-    def _loop(self, frame: Frame, stmt: f.Loop) -> None:
-        if stmt.target is not None:
-            values = self.force(self.evaluate(stmt.iter, frame, stmt.line), frame)
-            if (
-                isinstance(values, dict | set | frozenset | tuple | list | str | range)
-                and len(values) <= _MAX_ITERATIONS
-            ):
-                return self._for_each(frame, stmt, list(values))
-            reason, own = "what is iterated over is not known", is_own(values)
-            why = Undecided(reason, frame.place(stmt.line), stmt.text, "", own)
-        else:
-            truth = self.truth(self.evaluate(stmt.iter, frame, stmt.line), frame)
-            if truth is False:
-                return self.block(frame, stmt.orelse)
-            own = isinstance(truth, Undecided) and truth.own
-            why = Undecided("loops are not followed", frame.place(stmt.line), stmt.text, "", own)
-        return self._maybe_loop(frame, stmt, why)
-
-    def _for_each(self, frame: Frame, stmt: f.Loop, values: list[Value]) -> None:
-        outer, frame.jumps = frame.jumps, []
-        try:
-            self._rounds(frame, stmt, values)
-        finally:
-            frame.jumps = outer
-
-    def _rounds(self, frame: Frame, stmt: f.Loop, values: list[Value]) -> None:
-        """The rounds of a loop; after a ``break`` on an open branch, with and without the rest."""
-        assert stmt.target is not None
-        for index, value in enumerate(values):
-            self.store(frame, stmt.target, value, stmt, stmt.line)
-            on, over = self._round(frame, stmt)
-            if on and over:
-                return self._perhaps_over(frame, stmt, on, over, values[index + 1 :])
-            replace_names(frame.names, joined(on or over))
-            if over:
-                return None
-        return self.block(frame, stmt.orelse)
-
-    def _round(self, frame: Frame, stmt: f.Loop) -> tuple[Ends, Ends]:
-        """Run the body once: namespaces with which the loop goes on, and those after a break."""
-        kind = "continue"
-        try:
-            with self.passage():
-                self.block(frame, stmt.body)
-        except Jumping as signal:
-            kind = signal.kind
-        except (PythonError, Returning) as signal:
-            if not frame.jumps:
-                raise
-            self._stop_of_round(frame, signal)
-            kind = ""
-        jumps, frame.jumps = frame.jumps, []
-        always = Guard(frame.place(stmt.line), stmt.text, None)
-        guard = opposite(jumps[-1].guard) if jumps else always
-        ends = {"continue": Ends(), "break": Ends(), "": Ends()}
-        for jump in jumps:
-            assert isinstance(jump.signal, Jumping)
-            ends[jump.signal.kind].append((jump.guard, jump.names))
-        ends[kind].append((guard, dict(frame.names) if jumps else frame.names))
-        return ends["continue"], ends["break"]
-
-    def _stop_of_round(self, frame: Frame, signal: PythonError | Returning) -> None:
-        """A round that ends the block, where an open branch has left the round before."""
-        guard = opposite(frame.jumps[-1].guard)
-        if isinstance(signal, Returning):
-            frame.returns.append((guard, signal.value))
-        else:
-            why = Undecided("whether the round comes so far is not known")
-            self._doubt_of(frame, why, Stop(guard, signal, dict(frame.names)), signal.error)
-
-    def _perhaps_over(
-        self, frame: Frame, stmt: f.Loop, on: Ends, over: Ends, values: list[Value]
-    ) -> None:
-        guard = over[0][0]
-        why = Undecided("whether the loop is left is not known", guard.where, guard.text)
-        if len(values) > _MAX_OPEN_ROUNDS:
-            replace_names(frame.names, joined([*on, *over]))
-            return self._maybe_loop(frame, stmt, why)
-
-        def go_on() -> None:
-            replace_names(frame.names, joined(on))
-            self._rounds(frame, stmt, values)
-
-        leave = partial(replace_names, frame.names, joined(over))
-        return self.fork(frame, why, [(opposite(guard), go_on), (guard, leave)])
-
-    def _maybe_loop(self, frame: Frame, stmt: f.Loop, why: Undecided) -> None:
-        """A body that runs an unknown number of times: once and not at all are followed."""
-        self.open_condition(why, frame)
-        place = frame.place(stmt.line)
-
-        def once() -> None:
-            if stmt.target is not None:
-                self.store(
-                    frame, stmt.target, Opaque("an item", place, own=why.own), stmt, stmt.line
-                )
-            on, over = self._round(frame, stmt)
-            replace_names(frame.names, joined([*on, *over]))
-
-        outer, frame.jumps = frame.jumps, []
-        try:
-            self.fork(
-                frame,
-                why,
-                [
-                    (Guard(place, stmt.text, None, own=why.own), once),
-                    (Guard(place, stmt.text, None, negated=True, own=why.own), lambda: None),
-                ],
-            )
-        finally:
-            frame.jumps = outer
-        self.block(frame, stmt.orelse)
 
     def _switch(self, frame: Frame, stmt: f.Switch) -> None:
         """``match``: the first case that surely matches, and those before that may."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 import builtins
 import collections.abc
 from collections.abc import Callable
+from dataclasses import replace
 
 from auditor import facts as f
 from auditor.classes import derives
 from auditor.evaluation.containers import MUTATING_METHODS
 from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, Frame, is_own, is_plain, join
+from auditor.evaluation.raised import error_class
 from auditor.evaluation.statements import Statements
 from auditor.values import (
     UNBOUND,
@@ -62,10 +64,13 @@ class BuiltinCalls(Statements):
     ) -> Value:  # fmt: skip
         if isinstance(cls := getattr(builtins, name, None), type) and issubclass(cls, Exception):
             texts = [self.force(arg, frame) for arg in args]
-            message = str(texts[0]) if len(texts) == 1 and is_plain(texts) else "…" if texts else ""
-            return builtin_error(name, message, frame.place(line))
+            exact = not keywords and len(texts) < 2 and is_plain(texts)
+            message = "…" if not exact else str(texts[0]) if texts else ""
+            return replace(builtin_error(name, message, frame.place(line)), exact=exact)
         if name in _PURE:
             values = [self.force(arg, frame) for arg in args]
+            if name == "str" and len(values) == 1:
+                values = [self.shown(values[0], frame)]
             if name == "bool" and len(values) == 1:
                 return self._truth_value(values[0], frame, line, text)
             if name in ("any", "all") and len(values) == 1 and isinstance(values[0], list | tuple):
@@ -172,7 +177,8 @@ class BuiltinCalls(Statements):
                 return missing()
             raise
         doubts = frame.doubts.since(mark)
-        if isinstance(value, Opaque) and not isinstance(owner, ModuleValue):
+        wild = value is owner.wild if isinstance(owner, ModuleValue) else True
+        if isinstance(value, Opaque) and wild:
             own = is_own(owner)
             return Opaque(f"whether it has {name}", frame.place(line), call.text, own=own)
         if doubts:
@@ -274,6 +280,16 @@ class BuiltinCalls(Statements):
             )
         return Opaque("isinstance", frame.place(line), call.text, own=is_own(value))
 
+    def _type(self, call: f.Call, frame: Frame, line: int) -> Value:
+        """``type(value)``; a class that is made by a call is not followed."""
+        values = [self.force(self.evaluate(node, frame, line), frame) for node in call.args]
+        made: Value = UNBOUND
+        if len(values) == 1 and not call.keywords and not call.starred:
+            made = _class_of(values[0])
+        own = any(map(is_own, values))
+        unknown = Opaque("the result of type()", frame.place(line), call.text, own=own)
+        return unknown if made is UNBOUND else made
+
     def _callable(self, call: f.Call, frame: Frame, line: int) -> Value:
         values = [self.force(self.evaluate(node, frame, line), frame) for node in call.args]
         if len(values) == 1 and isinstance(
@@ -289,6 +305,8 @@ class BuiltinCalls(Statements):
         frame: Frame, line: int, text: str,
     ) -> Value:  # fmt: skip
         name, owner = method.name, method.owner
+        if name == "get" and id(owner) in self.namespaces and args:
+            return self._global_or(owner, args, frame)
         values = [self.force(arg, frame) for arg in args] if name in PURE_METHODS else list(args)
         container = isinstance(owner, list | dict | set | tuple)
         if name in MUTATING_METHODS and container:
@@ -306,6 +324,15 @@ class BuiltinCalls(Statements):
                 return list(result)
             return result
         return Opaque(f"the result of .{name}()", frame.place(line), text)
+
+    def _global_or(self, owner: Value, args: tuple[Value, ...], frame: Frame) -> Value:
+        """``globals().get(name, default)``."""
+        name, default = self.force(args[0], frame), args[1] if len(args) > 1 else None
+        wild = self.namespaces[id(owner)].wild
+        value = owner.get(name, UNBOUND if wild is None else wild)
+        if isinstance(value, Either):
+            return join((g, default if v is UNBOUND else v) for g, v in self.alive(value))
+        return default if value is UNBOUND else value
 
     def _mutate(
         self,
@@ -372,6 +399,17 @@ class BuiltinCalls(Statements):
                     names[name] = Opaque(reason, place, own=own)
 
 
+def _class_of(value: Value) -> Value:
+    """The class of a value, or UNBOUND where it is not known."""
+    if isinstance(value, Error):
+        return error_class(value)
+    if isinstance(value, (*CONSTANT_TYPES, *CONTAINERS)) and hasattr(
+        builtins, type(value).__name__
+    ):
+        return Builtin(type(value).__name__)
+    return UNBOUND
+
+
 def _python_class(value: Value) -> object:
     """A class of Python itself by its name in the run; None for any other value."""
     if isinstance(value, Builtin):
@@ -409,6 +447,7 @@ SPECIAL: dict[str, Callable[[BuiltinCalls, f.Call, Frame, int], Value]] = {
     "__import__": BuiltinCalls._dunder_import,
     "isinstance": BuiltinCalls._isinstance,
     "callable": BuiltinCalls._callable,
+    "type": BuiltinCalls._type,
     "any": _some("any"),
     "all": _some("all"),
 }

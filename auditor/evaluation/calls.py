@@ -12,14 +12,16 @@ from msgspec import structs
 from auditor import facts as f
 from auditor.evaluation.builtin_calls import SPECIAL
 from auditor.evaluation.frame import Frame, guard_pair, is_own, is_plain
-from auditor.evaluation.tree_calls import TreeCalls
+from auditor.evaluation.loaded import TABLE_METHODS, LoadedModules
 from auditor.releases import exact
 from auditor.values import (
     UNBOUND,
     Builtin,
     ClassValue,
     Closure,
+    Doubt,
     Either,
+    Error,
     Foreign,
     Function,
     Instance,
@@ -41,7 +43,7 @@ from auditor.values import (
 _IMPORTERS = frozenset({"importlib.import_module"})
 
 
-class Calls(TreeCalls):
+class Calls(LoadedModules):
     """Gives calls their meaning."""
 
     def call(self, func: Value, call: f.Call, frame: Frame, line: int) -> Value:
@@ -151,10 +153,11 @@ class Calls(TreeCalls):
             return args[1]
         first = self.force(args[0], frame) if args else None
         if name in _IMPORTERS and isinstance(first, str):
-            package = next(
-                (v for k, v in keywords if k == "package"), args[1] if len(args) > 1 else None
-            )
-            return self._import_by_name(first, self.force(package, frame), frame, place)
+            package = self.force(_argument(args, keywords, 1, "package"), frame)
+            full = self._absolute_name(first, package, place)
+            return self.import_module(full, frame, place) if isinstance(full, str) else full
+        if name in _IMPORTERS and self.eager:
+            return self._import_of_unknown(frame, place, text)
         if name in ("packaging.version.Version", "packaging.version.parse") and len(args) == 1:
             return (
                 first if isinstance(first, Release) else self._package_version(first, place, text)
@@ -165,37 +168,47 @@ class Calls(TreeCalls):
                 self.perhaps_not_installed(first, frame, place, text)
             return known
         if name == "importlib.util.find_spec" and isinstance(first, str):
-            return self._find_spec(first, frame, place, text)
+            package = self.force(_argument(args, keywords, 1, "package"), frame)
+            full = self._absolute_name(first, package, place)
+            if isinstance(full, Opaque):
+                return full
+            return self._find_spec(full, frame, place, text)
         if name in ("os.getenv", "os.environ.get") and isinstance(first, str):
-            default = next(
-                (v for k, v in keywords if k == "default"), args[1] if len(args) > 1 else None
-            )
+            default = _argument(args, keywords, 1, "default")
             return self._environment(first, default, place, text)
-        if name == "sys.modules.get" and isinstance(first, str):
-            return self._loaded_or(first, args[1] if len(args) > 1 else None, place)
+        if name in TABLE_METHODS and isinstance(first, str):
+            return self.ask_table(name, first, args[1:], frame, place)
         return Opaque(f"the result of {name}()", place, text, own=any(map(is_own, args)))
-
-    def _loaded_or(self, name: str, default: Value, place: Place) -> Value:
-        """``sys.modules.get(name, default)``."""
-        there = self.is_loaded(name)
-        if isinstance(there, Undecided):
-            then, orelse = guard_pair(there.where or place, there.text, None, there.key)
-            return Either(((then, self.loaded(name)), (orelse, default)))
-        return self.loaded(name) if there else default
 
     def _package_version(self, text: Value, place: Place, source: str) -> Value:
         """``packaging.version.Version(text)``; compared by :mod:`auditor.releases`."""
         return exact(text) if isinstance(text, str) else Opaque("a version", place, source)
 
-    def _import_by_name(self, name: str, package: Value, frame: Frame, place: Place) -> Value:
+    def _import_of_unknown(self, frame: Frame, place: Place, text: str) -> Value:
+        """``import_module`` of who knows what: it may raise, and load any module of the tree."""
+        why = Undecided("which module is imported is not known", place, text)
+        self.open_condition(why, frame)
+        bases = ("?", "Exception", "BaseException")
+        frame.doubt(Doubt(Error("Exception", "…", bases, (place,)), why))
+        return Opaque(why.reason, place, text)
+
+    @staticmethod
+    def _absolute_name(name: str, package: Value, place: Place) -> str | Opaque:
+        """The module that a name means to ``importlib``, relative to ``package`` if it has dots."""
         level = len(name) - len(name.lstrip("."))
-        if level:
-            if not isinstance(package, str):
-                return Opaque("a relative import from an unknown package", place, name)
-            parts = package.split(".")
-            base = ".".join(parts[: len(parts) - level + 1])
-            name = f"{base}.{name[level:]}" if name[level:] else base
-        return self.import_module(name, frame, place)
+        if not level:
+            return name
+        if package is None or package == "":
+            message = "the 'package' argument is required to perform a relative import for "
+            raise PythonError(builtin_error("TypeError", f"{message}{name!r}", place))
+        if not isinstance(package, str):
+            return Opaque("a relative import from an unknown package", place, name)
+        parts = package.split(".")
+        if level > len(parts):
+            message = "attempted relative import beyond top-level package"
+            raise PythonError(builtin_error("ImportError", message, place))
+        base = ".".join(parts[: len(parts) - level + 1])
+        return f"{base}.{name[level:]}" if name[level:] else base
 
     def _find_spec(self, name: str, frame: Frame, place: Place, text: str) -> Value:
         parent = name.rpartition(".")[0]
@@ -222,3 +235,12 @@ class Calls(TreeCalls):
             text,
             usual=default,
         )
+
+
+def _argument(
+    args: tuple[Value, ...], keywords: tuple[tuple[str, Value], ...], index: int, name: str
+) -> Value:
+    """An argument by its position or its name; None where it is not given."""
+    if len(args) > index:
+        return args[index]
+    return next((value for keyword, value in keywords if keyword == name), None)

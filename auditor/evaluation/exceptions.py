@@ -11,7 +11,6 @@ from msgspec import structs
 
 from auditor import facts as f
 from auditor.classes import derives, linearise
-from auditor.evaluation.branches import Branches
 from auditor.evaluation.frame import (
     SIGNALS,
     Ends,
@@ -22,6 +21,8 @@ from auditor.evaluation.frame import (
     joined,
     replace_names,
 )
+from auditor.evaluation.loops import Loops
+from auditor.evaluation.raised import error_text
 from auditor.values import (
     Builtin,
     ClassValue,
@@ -30,6 +31,7 @@ from auditor.values import (
     Foreign,
     Guard,
     Instance,
+    Opaque,
     Place,
     PythonError,
     Trace,
@@ -51,7 +53,7 @@ class Handler:
     line: int
 
 
-class Exceptions(Branches):
+class Exceptions(Loops):
     """Raises and handles exceptions."""
 
     def _raise(self, frame: Frame, stmt: f.Raise) -> None:
@@ -65,9 +67,11 @@ class Exceptions(Branches):
             return frame.handling or builtin_error(
                 "RuntimeError", "No active exception to reraise", place
             )
+        exact = True
         if isinstance(node, f.Call):
             cls = self.evaluate(node.func, frame, line)
             message = self._message(node.args, frame, line, quoted=cls == Builtin("KeyError"))
+            message, exact = (message, True) if isinstance(message, str) else (message.text, False)
         else:
             cls, message = self.evaluate(node, frame, line), ""
         cls = self.force(cls, frame)
@@ -75,7 +79,7 @@ class Exceptions(Branches):
             case Error() as error:
                 return replace(error, chain=(place,), guards=())
             case Builtin(name=name) if _is_exception(name):
-                return builtin_error(name, message, place)
+                return replace(builtin_error(name, message, place), exact=exact)
             case ClassValue() as own:
                 return Error(own.facts.name, message, exception_bases(own), (place,), cls=own)
             case Instance(cls=own):
@@ -87,14 +91,44 @@ class Exceptions(Branches):
             case _:
                 return Error("Exception", message, ("?", "Exception", "BaseException"), (place,))
 
-    def _message(self, args: tuple[f.Expr, ...], frame: Frame, line: int, *, quoted: bool) -> str:
-        """The text of an exception with these arguments; ``quoted`` as ``KeyError`` shows it."""
-        values = [self.force(self.evaluate(node, frame, line), frame) for node in args]
-        if len(values) != 1:
-            return str(tuple(values)) if values and is_plain(values) else ""
-        if not is_plain(values[0]):
-            return getattr(values[0], "text", "") or "…"
-        return repr(values[0]) if quoted else str(values[0])
+    def _message(
+        self, args: tuple[f.Expr, ...], frame: Frame, line: int, *, quoted: bool
+    ) -> str | Opaque:
+        """The text of an exception with these arguments; ``quoted`` as ``KeyError`` shows it.
+
+        Where a part of it is not known, an :class:`Opaque` with the rest as its text.
+        """
+        place = frame.place(line)
+        if len(args) != 1:
+            values = [self.force(self.evaluate(node, frame, line), frame) for node in args]
+            known = is_plain(values)
+            return (str(tuple(values)) if values else "") if known else Opaque("a message", place)
+        spelled = self.spelled(args[0], frame, line)
+        if isinstance(spelled, Opaque):
+            return structs.replace(spelled, text=spelled.text or "…")
+        return repr(spelled) if quoted else str(spelled)
+
+    def spelled(self, node: f.Expr, frame: Frame, line: int) -> Value:
+        """The value of a message; with ``…`` for what is not known of one put together."""
+        place = frame.place(line)
+        match node:
+            case f.FString(parts=parts):
+                values = [self.spelled(part, frame, line) for part in parts]
+            case f.BinOp(op="+", left=left, right=right):
+                values = [self.spelled(one, frame, line) for one in (left, right)]
+                if all(map(is_plain, values)):
+                    return self.binary("+", values[0], values[1], frame, line)
+            case _:
+                value = self.force(self.evaluate(node, frame, line), frame)
+                if isinstance(value, Error):
+                    text = error_text(value)
+                    return Opaque("a message", place, "…") if text is None else text
+                known = is_plain(value)
+                return value if known else Opaque("a message", place, getattr(value, "text", ""))
+        if all(map(is_plain, values)):
+            return "".join(map(str, values))
+        text = "".join("…" if isinstance(v, Opaque) else str(v) for v in values)
+        return Opaque("a message", place, text)
 
     def _assert(self, frame: Frame, stmt: f.Assert) -> None:
         truth = self.truth(self.evaluate(stmt.test, frame, stmt.line), frame)
@@ -104,7 +138,8 @@ class Exceptions(Branches):
         message = (
             self._message((stmt.message,), frame, stmt.line, quoted=False) if stmt.message else ""
         )
-        error = builtin_error("AssertionError", message, place)
+        text = message.text if isinstance(message, Opaque) else message
+        error = builtin_error("AssertionError", text, place)
         if truth is False:
             raise PythonError(error)
         why = structs.replace(truth, where=place, text=stmt.text)

@@ -24,6 +24,7 @@ from auditor.evaluation.frame import (
     opposite,
 )
 from auditor.evaluation.names import Names
+from auditor.evaluation.raised import error_text
 from auditor.evaluation.standins import stand_in
 from auditor.evaluation.truth import IN_PLACE, OPERATORS
 from auditor.values import (
@@ -32,6 +33,7 @@ from auditor.values import (
     Closure,
     Doubt,
     Either,
+    Error,
     Foreign,
     Guard,
     Opaque,
@@ -438,8 +440,14 @@ class Expressions(Names):
                 kept.append((guard, option))
         return kept
 
+    def shown(self, value: Value, frame: Frame) -> Value:
+        """What ``str`` is asked to show: the text of an exception, else the value itself."""
+        value = self.force(value, frame)
+        text = error_text(value) if isinstance(value, Error) else None
+        return value if text is None else text
+
     def _fstring(self, node: f.FString, frame: Frame, line: int) -> Value:
-        values = [self.force(self.evaluate(part, frame, line), frame) for part in node.parts]
+        values = [self.shown(self.evaluate(part, frame, line), frame) for part in node.parts]
         if not all(is_plain(value) and not isinstance(value, set | frozenset) for value in values):
             return Opaque("a string with an unknown part", frame.place(line))
         return "".join(map(str, values))

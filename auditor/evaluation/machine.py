@@ -101,6 +101,14 @@ class Machine(ABC):
         """``owner[index] = value``."""
 
     @abstractmethod
+    def delete_item(self, owner: Value, index: Value, frame: Frame, line: int) -> None:
+        """``del owner[index]``."""
+
+    @abstractmethod
+    def put_in(self, name: str, value: Value, place: Place) -> None:
+        """Set an entry of ``sys.modules``, or take it out (UNBOUND)."""
+
+    @abstractmethod
     def find(self, name: str, place: Place) -> bool | Undecided:
         """Whether a module can be found, without importing it."""
 

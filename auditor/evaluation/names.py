@@ -11,6 +11,7 @@ from msgspec import structs
 from auditor import facts as f
 from auditor.classes import Found, Missing, lookup, own_value
 from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, Frame, is_own, join
+from auditor.evaluation.raised import error_attribute
 from auditor.evaluation.standins import inherits_builtin, is_ordinary
 from auditor.evaluation.touches import stores_on_self
 from auditor.evaluation.truth import Truth
@@ -56,6 +57,13 @@ _SURE = ("os.path.", "logging.", "functools.", "typing.", "collections.", "enum.
 _MAKING = ("__new__", "__getattribute__")
 #: Decorators under which a name of a class is no method.
 _DESCRIPTORS = (f.Name("property"), f.Name("cached_property"))
+
+#: What every class is called.
+_NAMES_OF_CLASSES: dict[str, Callable[[ClassValue], str]] = {
+    "__name__": lambda cls: cls.facts.name,
+    "__qualname__": lambda cls: cls.qualname,
+    "__module__": lambda cls: cls.module.name,
+}
 
 
 class Names(Truth):
@@ -130,6 +138,7 @@ class Names(Truth):
             case PlatformObject():
                 return self._platform_attribute(name, place)
             case Instance() as instance:
+                self._perhaps_served(instance, name, frame, place)
                 return self._instance_attribute(instance, name, place)
             case Either() as either:
                 return self._each(
@@ -137,6 +146,12 @@ class Names(Truth):
                 )
             case Opaque() as opaque:
                 return opaque
+            case Error() as error if (known := error_attribute(error, name)) is not UNBOUND:
+                return known
+            case Builtin(name=cls) if name == "__name__" and isinstance(
+                getattr(builtins, cls, 0), type
+            ):
+                return cls
             case Version(possible=possible) if name in ("major", "minor"):
                 index = ("major", "minor").index(name)
                 numbers = {version[index] for version in possible}
@@ -187,6 +202,8 @@ class Names(Truth):
                 if isinstance(value, Either) or value is UNBOUND or not is_ordinary(cls):
                     return Opaque(f"attribute {name} of {cls.qualname}", place, own=True)
                 return value
+            case Missing() if is_ordinary(cls) and name in _NAMES_OF_CLASSES:
+                return _NAMES_OF_CLASSES[name](cls)
             case Missing() if is_ordinary(cls) and not inherits_builtin(cls, name):
                 raise PythonError(no_attribute(cls, name, place))
             case _:
@@ -214,6 +231,22 @@ class Names(Truth):
         if any(isinstance(node, f.Attr) or node in _DESCRIPTORS for node in method.decorators):
             return unknown
         return structs.replace(method, bound=(owner,))
+
+    def _perhaps_served(self, owner: Instance, name: str, frame: Frame, place: Place) -> None:
+        """The ``__getattr__`` of a class of the tree may import, or raise, for an attribute.
+
+        Which attributes an instance has itself is not known, so whether it is asked is not either.
+        """
+        hook = self.method(owner.cls, "__getattr__")
+        if hook is None or name.startswith("__") or isinstance(lookup(owner.cls, name), Found):
+            return
+        if self.summary(hook).harmless:
+            return
+        reason = f"what {owner.cls.qualname}.__getattr__ does for {name} is not followed"
+        why = Undecided(reason, place, name)
+        self.open_condition(why, frame)
+        bases = ("?", "Exception", "BaseException")
+        frame.doubt(Doubt(Error("Exception", "…", bases, (place,)), why))
 
     def _makes_own(self, cls: ClassValue, name: str) -> bool:
         """Whether ``__init__`` gives each instance an attribute of its own, by its text."""

@@ -90,7 +90,7 @@ def text_of(facts: f.FunctionFacts) -> Text:
     calls: list[tuple[str, tuple[str, ...]]] = []
     inner: list[f.Func] = []
     any_name = makes_dicts = False
-    for node in _nodes(facts.body):
+    for node in nodes_of(facts.body):
         match node:
             case f.Global(names=names, nonlocal_=False):
                 shared.extend(names)
@@ -122,7 +122,7 @@ def stores_on_self(facts: f.FunctionFacts | f.Unparsed, name: str) -> bool:
     if isinstance(facts, f.Unparsed) or not facts.params:
         return True
     stored = f.Attr(f.Name(facts.params[0]), name)
-    return any(stored in getattr(node, "targets", ()) for node in _nodes(facts.body))
+    return any(stored in getattr(node, "targets", ()) for node in nodes_of(facts.body))
 
 
 def _head(node: f.Expr) -> str:
@@ -131,11 +131,11 @@ def _head(node: f.Expr) -> str:
     return node.id if isinstance(node, f.Name) else ""
 
 
-def _nodes(body: Iterable[object]) -> Iterator[msgspec.Struct]:
+def nodes_of(body: Iterable[object]) -> Iterator[msgspec.Struct]:
     """All statements and expressions of a body, at any depth."""
     for item in body:
         if isinstance(item, f.Node):
             yield item
-            yield from _nodes(getattr(item, name) for name in item.__struct_fields__)
+            yield from nodes_of(getattr(item, name) for name in item.__struct_fields__)
         elif isinstance(item, tuple):
-            yield from _nodes(item)
+            yield from nodes_of(item)

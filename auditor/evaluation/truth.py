@@ -27,6 +27,7 @@ from auditor.values import (
     Guard,
     Instance,
     Method,
+    ModuleValue,
     Opaque,
     Place,
     PlatformMethod,
@@ -247,6 +248,8 @@ class Truth(Machine):
         for value in (item, container):
             if isinstance(value, Opaque):
                 return Undecided(value.reason, value.where, value.text, "", value.own)
+        if id(container) in self.namespaces and isinstance(item, str):
+            return self._bound_in(self.namespaces[id(container)], item)
         if isinstance(container, dict | set | frozenset):
             self._python(lambda a, _: hash(a), stand_in(item), None, frame, line)
         if is_plain(item) and is_plain(container):
@@ -261,6 +264,21 @@ class Truth(Machine):
             unsettled = next((r for r in results if isinstance(r, Undecided)), None)
             return unsettled if unsettled is not None else False
         return self.foreign_contains(item, container)
+
+    def _bound_in(self, module: ModuleValue, name: str) -> bool | Undecided:
+        """``name in globals()``."""
+        value = module.names.get(name, UNBOUND)
+        if value is UNBOUND and module.wild is not None:
+            return Undecided(module.wild.reason, module.wild.where, module.wild.text)
+        bound = (
+            [(g, v is not UNBOUND) for g, v in self.alive(value)]
+            if isinstance(value, Either)
+            else []
+        )
+        if len({there for _, there in bound}) == 2:
+            guard = bound[0][0]
+            return Undecided("a branch binds it", guard.where, str(guard))
+        return value is not UNBOUND if not bound else bound[0][1]
 
     def foreign_contains(self, item: Value, container: Value) -> bool | Undecided:
         """``item in container`` for a container outside the tree (``sys.modules``)."""

@@ -349,6 +349,9 @@ class Expressions(Things, ABC):
             for attr in values[0].alias:
                 term = Part(term, attr, place=place)
             return [(term, state)]
+        lacking = isinstance(by_class, Missing) and not is_set
+        if lacking and self.elsewhere(owner, name) is None:
+            return [(replace(part, unset=True), state)]
         if not any(map(_may_be_alias, values)):
             return [(part, state)]
         loose = replace(part, loose=True)

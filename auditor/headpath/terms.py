@@ -59,12 +59,14 @@ class Global(_Placed):
 class Part(_Placed):
     """An attribute (``self.model.lm_head``).
 
-    ``loose`` where it may be another name for what some other attribute holds.
+    ``loose`` where it may be another name for what some other attribute holds; ``unset`` where
+    nothing in the tree sets it, so that it is no name for anything that the tree made.
     """
 
     owner: Term
     name: str
     loose: bool = field(default=False, compare=False, kw_only=True)
+    unset: bool = field(default=False, compare=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +250,8 @@ def may_be_same(left: Term, right: Term, aliases: bool = True) -> bool:
         case Part(owner=a, name=x), Part(owner=b, name=y) if x == y:
             return may_be_same(a, b, aliases)
         case _:
-            loose = any(isinstance(one, Part) and one.loose for one in (left, right))
+            named = [one for one in (left, right) if isinstance(one, Part)]
+            loose = any(one.loose for one in named) and not any(one.unset for one in named)
             return (aliases and loose) or left == right
 
 

@@ -167,4 +167,5 @@ def _support(row: Row) -> Iterator[str]:
     if row.error is not None:
         by = ", by this chain:" if row.error.chain else ""
         sentence = view.error_sentence(row.error)
-        yield f"loading it fails with {sentence.rstrip('.') if by else sentence}{by}"
+        what = "asking for the class" if row.verdict == "absent" else "loading it"
+        yield f"{what} fails with {sentence.rstrip('.') if by else sentence}{by}"

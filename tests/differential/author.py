@@ -301,12 +301,13 @@ class Author(Reader):
             return self._third_party(depth)
         self.uses("import present_lib")
         body, error = self.pick((
-            ("x = present_lib.gone", "AttributeError"), ("x = present_lib.FLAG", "AttributeError"),
-            ("x = present_lib.function(1)", "Exception"),
-            ("from present_lib import FLAG as x", "ImportError"),
+            ("z = present_lib.gone", "AttributeError"), ("z = present_lib.FLAG", "AttributeError"),
+            ("z = present_lib.function(1)", "Exception"),
+            ("from present_lib import FLAG as z", "ImportError"),
         ))  # fmt: skip
-        self.bind("x", "constant")
-        return ["try:", f"    {body}", f"except {error}:", f"    x = {self.pick(LITERALS)}"]
+        # Not a constant: what is not known is taken to have what is done with it.
+        self.bind("z", "unknown")
+        return ["try:", f"    {body}", f"except {error}:", f"    z = {self.pick(LITERALS)}"]
 
     def _delete(self, depth: int) -> Lines:
         known = list(self.bound)

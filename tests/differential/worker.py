@@ -104,7 +104,7 @@ def report(request: dict[str, typing.Any]) -> dict[str, typing.Any]:
             if not key.startswith("_") or key == "__all__"
         }
         for name, module in sorted(sys.modules.items())
-        if in_tree(name)
+        if in_tree(name) and module is not None
     }
     probes = [
         attempt(partial(probed, module, name, attributes)) for module, name in request["probes"]

@@ -123,6 +123,16 @@ def test_explain_ends_a_no_with_what_the_engine_would_raise() -> None:
     assert "guard  " not in text
 
 
+@pytest.mark.parametrize(
+    ("verdict", "said"),
+    [("import", "loading it fails with"), ("absent", "asking for the class fails with")],
+)
+def test_explain_says_what_has_failed(verdict: str, said: str) -> None:
+    row = replace(v32("rocm"), verdict=verdict, error=ErrorInfo("AttributeError", "no Draft", ()))
+    text = explain.render(document(row, platforms=("rocm",)), row.architecture, width=140)
+    assert f"{said} AttributeError: no Draft" in text
+
+
 def test_explain_groups_platforms_whose_notes_differ_in_the_name_alone() -> None:
     def row(platform: str) -> Row:
         branch = Step("branch", "vllm/a.py", 3, "if current_platform.is_cuda():", "")

@@ -1,0 +1,329 @@
+"""Packages written by hand: spellings of imports that the random ones do not reach.
+
+``DECIDED`` are answered in full; of ``OPEN`` something stays open, and nothing is answered wrong.
+"""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+from differential.trees import PLATFORMS, ROOT, VARIABLE, Tree
+
+
+def tree(*open_: str, **modules: str) -> Tree:
+    """A package of these modules, of which ``a`` is imported; ``p__q`` is the module ``p.q``."""
+    packages = {name.partition("__")[0] for name in modules if "__" in name}
+    files = {f"{ROOT}/__init__.py": "", f"{ROOT}/platforms/__init__.py": PLATFORMS}
+    files |= {f"{ROOT}/{name}/__init__.py": "" for name in packages}
+    for name, text in modules.items():
+        path = f"{name}/__init__" if name in packages else name.replace("__", "/")
+        files[f"{ROOT}/{path}.py"] = dedent(text).lstrip("\n")
+    return Tree(files, [f"{ROOT}.a"], [], open_)
+
+
+HANDLERS = {
+    "else and finally of a try run in Python's order": tree(
+        a="""
+        ok = []
+        try:
+            import missing_lib.sub
+        except ImportError as error:
+            ok += ["handler", type(error).__name__, error.name, str(error)]
+        else:
+            ok.append("else")
+        finally:
+            ok.append("finally")
+        gone = "error" in globals()
+        """
+    ),
+    "a handler looks at which module is missing": tree(
+        a="""
+        try:
+            import missing_lib.sub.deep
+        except ModuleNotFoundError as error:
+            if error.name not in {"missing_lib", "missing_lib.sub"}:
+                raise
+            x = f"without {error.name}: {error}"
+        """
+    ),
+    "an exception is raised anew with the text of the first": tree(
+        a="""
+        try:
+            import missing_lib
+        except ImportError as error:
+            raise RuntimeError("needs it: " + str(error)) from None
+        """
+    ),
+    "an exception of the tree has its own text and class": tree(
+        a="""
+        class Missing(ImportError):
+            pass
+
+        try:
+            raise Missing("one")
+        except ModuleNotFoundError:
+            x = 1
+        except ImportError as error:
+            x = str(error)
+        raise Missing(f"two after {x}")
+        """
+    ),
+    "suppress takes several classes, also from a tuple": tree(
+        a="""
+        from contextlib import suppress as quiet
+
+        TAKEN = (ImportError, KeyError)
+        x = 0
+        with quiet(*TAKEN):
+            from .b import B
+            x = 1
+            from .b import Nothing
+            x = 2
+        """,
+        b="class B: pass",
+    ),
+}
+
+MODULES = {
+    "find_spec of a relative name asks the package": tree(
+        a="""
+        from importlib.util import find_spec
+
+        x = find_spec(".q", "vllm.p") is not None
+        y = find_spec(".other", package="vllm.p") is None
+        """,
+        p__q="",
+    ),
+    "import_module of a relative name needs a package": tree(
+        a="""
+        import importlib
+
+        b = importlib.import_module(".b", __package__)
+        try:
+            importlib.import_module(".b")
+        except TypeError:
+            x = 1
+        try:
+            importlib.import_module("...b", "vllm")
+        except ImportError:
+            y = 1
+        """,
+        b="",
+    ),
+    "what is taken out of sys.modules is run again": tree(
+        a="""
+        import sys
+        from .b import B as first
+
+        sys.modules.pop("vllm.b")
+        from .b import B as second
+
+        same = first is second
+        """,
+        b="class B: pass",
+    ),
+    "del of an entry of sys.modules leaves the package's attribute": tree(
+        a="""
+        import sys
+        import vllm.b
+
+        del sys.modules["vllm.b"]
+        from . import b
+
+        x = "vllm.b" in sys.modules
+        y = sys.modules.pop("vllm.b", 7)
+        try:
+            del sys.modules["vllm.b"]
+        except KeyError:
+            z = 1
+        """,
+        b="",
+    ),
+    "an import meets None in sys.modules": tree(
+        a="""
+        import sys
+
+        sys.modules["vllm.b"] = None
+        try:
+            import vllm.b
+        except ModuleNotFoundError as error:
+            x = str(error)
+        """,
+        b="",
+    ),
+    "setdefault puts another module in the place of one that is never run": tree(
+        a="""
+        import sys
+        from . import b
+
+        c = sys.modules.setdefault("vllm.c", b)
+        import vllm.c
+        """,
+        b="",
+        c="raise ValueError('never run')",
+    ),
+    "a module that is replaced by another has the names of that": tree(
+        a="""
+        from .b import B
+        import vllm.b as b
+
+        x = vllm_b = b
+        """,
+        b="""
+        import sys
+        from . import c
+
+        sys.modules[__name__] = c
+        """,
+        c="class B: pass",
+    ),
+}
+
+LOOPS = {
+    "while runs as often as its condition holds": tree(
+        a="""
+        n = 0
+        while n < 3:
+            n += 1
+        else:
+            done = True
+        while True:
+            n += 1
+            if n > 5:
+                break
+        """
+    ),
+    "while imports what it counts": tree(
+        a="""
+        import importlib
+
+        names = ["b", "c"]
+        while names:
+            name = names.pop()
+            globals()[name.upper()] = importlib.import_module(f"vllm.{name}")
+        """,
+        b="",
+        c="",
+    ),
+    "a class knows its names": tree(
+        a="""
+        TABLE = {}
+
+        class Base:
+            def __init_subclass__(cls):
+                TABLE[cls.__name__] = cls.__qualname__
+
+        class A(Base): pass
+
+        x = list(TABLE)
+        """
+    ),
+}
+
+DECIDED = {**HANDLERS, **MODULES, **LOOPS}
+
+OPEN = {
+    "rounds of a loop hand something on": tree(
+        a="""
+        import present_lib
+
+        n, first, made = 0, True, None
+        for x in present_lib.function([1, 2, 3]):
+            n += 1
+            if first:
+                first = False
+            else:
+                made = 1
+            if n == 3:
+                third = 3
+        m = 0
+        while m < present_lib.function(3):
+            m = m + 1
+        """
+    ),
+    "a branch takes a module out of sys.modules": tree(
+        VARIABLE,
+        a="""
+        import os, sys
+        import vllm.b
+
+        if os.environ.get("VLLM_SWITCH"):
+            sys.modules.pop("vllm.b")
+        x = "vllm.b" in sys.modules
+        from vllm.b import B
+        """,
+        b="class B: pass",
+    ),
+    "a branch binds a name that globals() is asked for": tree(
+        VARIABLE,
+        a="""
+        import os
+
+        if os.environ.get("VLLM_SWITCH"):
+            X = 1
+        y = "X" in globals()
+        z = globals().get("X", 5)
+        w = "nothing" in globals()
+        """,
+    ),
+    "a star import of a library may bring any name": tree(
+        a="""
+        from . import b
+
+        x = hasattr(b, "Thing")
+        y = hasattr(b, "Nothing")
+        z = getattr(b, "Nothing", 3)
+        """,
+        b="from present_lib import *",
+    ),
+    "a module becomes one of another class": tree(
+        a="""
+        from . import b
+
+        x = b.anything
+        y = hasattr(b, "other")
+        """,
+        b="""
+        import sys, types
+
+        class Serving(types.ModuleType):
+            def __getattr__(self, name):
+                if name == "other":
+                    raise AttributeError(name)
+                return name
+
+        sys.modules[__name__].__class__ = Serving
+        """,
+    ),
+    "exec may bind any name": tree(
+        a="""
+        exec("X = 3")
+        y = "X" in globals()
+        """
+    ),
+    "a placeholder raises when it is used": tree(
+        a="""
+        import importlib
+
+        class Placeholder:
+            def __init__(self, name):
+                self.name = name
+
+            def __getattr__(self, key):
+                importlib.import_module(self.name)
+                raise AssertionError("it can be imported")
+
+        missing = Placeholder("missing_lib")
+        x = missing.thing
+        """
+    ),
+    "an import by a name that is not known may raise": tree(
+        a="""
+        import importlib
+        import present_lib
+
+        importlib.import_module(present_lib.function("vllm.b"))
+        """,
+        b="raise ValueError('no')",
+    ),
+}
