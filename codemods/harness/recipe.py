@@ -324,9 +324,13 @@ class _Recipe:
         if term in self._heads:
             return self._head(term)
         whole = self._real(term)
-        if whole is None and last:
+        if whole is None and last and self._used(term):
             raise NotBuildable(f"nothing says how {show(term)} is built")
         return whole or Bare(self._class_name(term))
+
+    def _used(self, term: Term) -> bool:
+        """Whether the logits depend on a part; a method may look one up for nothing."""
+        return any(term in walk(branch.result) for branch in self._path.branches)
 
     def _class_name(self, term: Term) -> str:
         cls = self._symbolic.class_of(term)
@@ -376,7 +380,7 @@ class _Recipe:
         """The source of a key, for the steps that the test asks for."""
         match index:
             case Constant(value=value):
-                return repr(value)
+                return _literal(value)
             case Param(name=name) if name == self._step:
                 return "step"
             case Part() as part:
@@ -432,7 +436,7 @@ class _Recipe:
         """The source of an argument in the test, or None where the test does not know it."""
         match node:
             case ast.Constant():
-                return repr(node.value)
+                return _literal(node.value)
             case ast.Attribute(attr=name):
                 return self._field(name)
             case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value=str(name)), *_]):
@@ -445,6 +449,12 @@ class _Recipe:
             if fnmatch.fnmatchcase(name, one.name):
                 return one.constant
         return None
+
+
+def _literal(value: object) -> str:
+    """The source of a constant, a string in the quotes that a formatter wants."""
+    plain = isinstance(value, str) and value.isprintable() and not set(value) & {'"', "\\"}
+    return f'"{value}"' if plain else repr(value)
 
 
 def _importable(cls: ClassValue) -> str:

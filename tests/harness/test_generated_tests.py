@@ -203,6 +203,17 @@ def test_a_container_may_hold_the_norms_themselves() -> None:
     assert "def _randomized(" in source
 
 
+def test_an_item_that_is_looked_up_for_nothing_needs_no_parts() -> None:
+    body = """
+    def compute_logits(self, hidden_states):
+        self.layers["a"]
+        return self.logits_processor(self.lm_head, hidden_states)
+    """
+    init = f"{INITIAL}    {LAYERS}\n"
+    source = only(planned(tree(draft(body, init=init, before=LAYER))))
+    assert "layer = _bare(Layer)\n" in source
+
+
 def test_two_classes_of_one_name_have_two_names() -> None:
     body = """
     def compute_logits(self, hidden_states):
@@ -248,7 +259,7 @@ UNBUILT = {
             return self.logits_processor(self.layers["b"].head, hidden_states)
         """,
         LAYERS,
-        "a test has no item 'b' of a torch.nn.ModuleDict",
+        'a test has no item "b" of a torch.nn.ModuleDict',
     ),
     "an item behind the last step": (
         """
@@ -257,6 +268,14 @@ UNBUILT = {
         """,
         HEADS.replace("range(3)", "range(5)"),
         "a test has no item 4 of a torch.nn.ModuleList",
+    ),
+    "an item with arguments that nothing tells": (
+        """
+        def compute_logits(self, hidden_states):
+            return self.logits_processor(self.lm_head, self.norms["0"](hidden_states))
+        """,
+        NORMS.replace("config.hidden_size", "config.something"),
+        "nothing says how norms['0'] is built",
     ),
     "a class inside a class": (
         """
