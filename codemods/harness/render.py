@@ -129,8 +129,12 @@ class _File:
     def _skip(self) -> list[str]:
         wanted = " or ".join(f"current_platform.{name}()" for name in self._subject.platforms)
         names = ", ".join(name.removeprefix("is_") for name in self._subject.platforms)
+        condition = [f"if not ({wanted}):" if " or " in wanted else f"if not {wanted}:"]
+        if len(wanted) > _WIDTH - 4:
+            asked = wanted.replace(" or ", "\n    or ")
+            condition = ["if not (", *f"    {asked}".split("\n"), "):"]
         return [
-            f"if not ({wanted}):" if " or " in wanted else f"if not {wanted}:",
+            *condition,
             "    pytest.skip(",
             f'        "{self._subject.architecture} is this class on {names} only.",',
             "        allow_module_level=True,",

@@ -166,7 +166,9 @@ def test_a_class_of_some_platforms_is_tested_there_alone() -> None:
     assert "if not current_platform.is_rocm():\n    pytest.skip(" in source
     late = source.index("from vllm.models.draft.amd import Draft  # noqa: E402")
     assert late > source.index("pytest.skip(")
-    assert "is_cuda()" in files[f"{FOLDER}/test_draft_other_local_argmax.py"].decode()
+    other = files[f"{FOLDER}/test_draft_other_local_argmax.py"].decode()
+    assert "if not (\n    current_platform.is_cuda()\n    or current_platform.is_" in other
+    assert max(map(len, other.splitlines())) <= 88
 
 
 HEADS = "self.heads = nn.ModuleList([ParallelLMHead(config.vocab_size, 8) for _ in range(3)])"
