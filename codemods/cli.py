@@ -155,7 +155,7 @@ def tests_(architectures: tuple[str, ...], output: str | None, **given: Any) -> 
             click.echo(f"# {path}\n{content.decode()}")
         else:
             _file(Path(output), Path(path).name, content)
-    for line in reports.untested(plan):
+    for line in (*reports.refusals(plan), *reports.untested(plan)):
         click.echo(line, err=True)
     return _end(plan)
 

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event
 from typing import TypeVar
 
 import msgspec
@@ -146,8 +147,11 @@ def run_script(
     request: Mapping[str, object],
     environment: Mapping[str, str],
     seconds: float,
+    stop: Event | None = None,
 ) -> RanScript:
     """Run ``script REQUEST ANSWERS``: two files of JSON, the second one line an answer.
+
+    ``stop`` ends it early; a thread that waits here is not interrupted by the user itself.
 
     Raises:
         LiveError: the interpreter cannot be started.
@@ -160,7 +164,7 @@ def run_script(
         with open(log, "wb") as printed:
             process = _start([python, script, asked, answers], environment, printed.fileno())
             try:
-                late = _late(process, answers, seconds)
+                late = _late(process, answers, seconds, stop)
             finally:
                 _end(process)
         ended = _how(process.returncode, seconds if late else None)
@@ -186,10 +190,12 @@ def _start(
         ) from error
 
 
-def _late(process: subprocess.Popen[bytes], answers: Path, seconds: float) -> bool:
+def _late(
+    process: subprocess.Popen[bytes], answers: Path, seconds: float, stop: Event | None
+) -> bool:
     """Wait until the process ends; whether it was too long without an answer before."""
     size, since = 0, time.monotonic()
-    while process.poll() is None:
+    while process.poll() is None and not (stop is not None and stop.is_set()):
         now = answers.stat().st_size
         if now != size:
             size, since = now, time.monotonic()

@@ -37,6 +37,7 @@ def run(
     """
     from codemods.harness.report import json_of, table_of
     from codemods.harness.verify import verified
+    from codemods.reports import left_open, refusals
 
     asked = _interpreter(options, live, seconds)
     if asked is not None:
@@ -52,6 +53,9 @@ def run(
         results,
     )
     text = json_of(document) if as_json else table_of(document)
+    # Classes without a row: what is refused, and what could not be told.
+    for line in (*refusals(plan), *left_open(plan)):
+        click.echo(line, err=True)
     if document.failures:
         return FINDINGS, text
     return (INCOMPLETE if plan.undecided or plan.unread else OK), text

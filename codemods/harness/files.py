@@ -20,10 +20,10 @@ def named(trials: Iterable[Trial]) -> dict[str, Trial]:
     for trial in trials:
         if trial.subject is not None:
             name = _name(trial.cls)
-            path = f"{FOLDER}/test_{name}_local_argmax.py"
-            if path in found:
-                path = f"{FOLDER}/test_{name}_{_snake(trial.cls)}_local_argmax.py"
-            found[path] = trial
+            whole = trial.cls.rpartition(".")[0].replace(".", "_")
+            names = (name, f"{name}_{_snake(trial.cls)}", f"{whole}_{_snake(trial.cls)}")
+            paths = (f"{FOLDER}/test_{one}_local_argmax.py" for one in names)
+            found[next(path for path in paths if path not in found)] = trial
     return found
 
 

@@ -73,15 +73,10 @@ def _without_transform(method: str) -> _Change:
         given = function.args.args[1].arg if len(function.args.args) > 1 else ""
         changed = False
         for call in _calls(function, method):
-            hidden = call.args[1] if len(call.args) > 1 else None
-            if hidden is None or not given:
-                continue
-            if not (isinstance(hidden, ast.Name) and hidden.id == given):
-                call.args[1] = ast.Name(given, ast.Load())
-                changed = True
-        kept = [stmt for stmt in function.body if not _rebinds(stmt, given)]
-        changed = changed or len(kept) < len(function.body)
-        function.body = kept
+            changed = _hand_over(call, given) or changed
+        rebinding = _Rebinding(given)
+        function.body = [rebinding.visit(stmt) for stmt in function.body]
+        changed = changed or rebinding.found
         return changed and bool(_calls(function, method))
 
     return change
@@ -99,12 +94,46 @@ def _calls(function: ast.FunctionDef, method: str) -> list[ast.Call]:
     ]
 
 
-def _rebinds(stmt: ast.stmt, name: str) -> bool:
-    match stmt:
-        case ast.Assign(targets=[ast.Name(id=bound)]) | ast.AnnAssign(target=ast.Name(id=bound)):
-            return bound == name
-        case _:
-            return False
+def _hand_over(call: ast.Call, given: str) -> bool:
+    """Make ``given`` what the processor is handed as hidden states; whether it was another."""
+    bare = ast.Name(given, ast.Load())
+    if not given:
+        return False
+    if len(call.args) > 1:
+        old, call.args[1] = call.args[1], bare
+        return ast.dump(old) != ast.dump(bare)
+    for keyword in call.keywords:
+        if keyword.arg == given:
+            old, keyword.value = keyword.value, bare
+            return ast.dump(old) != ast.dump(bare)
+    return False
+
+
+class _Rebinding(ast.NodeTransformer):
+    """Leaves a name as it is, wherever a statement gives it another value."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.found = False
+
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+        """``name = …`` is left out; of ``name, other = …`` the other is still given its value."""
+        match node.targets:
+            case [ast.Name(id=bound)] if bound == self._name:
+                self.found = True
+                return ast.Pass()
+            case [ast.Tuple(elts=elements)]:
+                for element in elements:
+                    if isinstance(element, ast.Name) and element.id == self._name:
+                        self.found, element.id = True, "_"
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        """``name: type = …``."""
+        if not (isinstance(node.target, ast.Name) and node.target.id == self._name):
+            return node
+        self.found = True
+        return ast.Pass()
 
 
 def _with_step(step: str, value: str) -> _Change:
@@ -140,6 +169,18 @@ def _without_remap(function: ast.FunctionDef) -> bool:
 class _Remap(ast.NodeTransformer):
     def __init__(self) -> None:
         self.found = False
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        """``top += table[top]``."""
+        match node:
+            case ast.AugAssign(
+                target=ast.Name(id=name),
+                op=ast.Add(),
+                value=ast.Subscript(slice=ast.Name(id=index)),
+            ) if name == index:
+                self.found = True
+                return ast.Pass()
+        return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         """An id plus the entry of a table at this id."""

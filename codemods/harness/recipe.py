@@ -95,7 +95,12 @@ class Several(msgspec.Struct, tag=True):
 
     cls: str
     key: str
-    item: Bare | None = None
+    item: Thing | None = None
+
+    @property
+    def listed(self) -> bool:
+        """Whether the items have places and no keys."""
+        return self.cls.endswith("List")
 
 
 #: The class of what holds no more than numbers.
@@ -274,8 +279,11 @@ class _Recipe:
             if isinstance(holder, Several):
                 if not isinstance(one, Item):
                     raise NotBuildable(f"{show(one)} is an attribute of a container")
+                self._check_place(holder, one.index)
                 if holder.item is None:
-                    holder.item = Bare(self._class_name(one))
+                    holder.item = self._item(one, last=one is term)
+                if not isinstance(holder.item, Bare):
+                    return  # built whole
                 holder = holder.item
                 continue
             if not isinstance(one, Part):
@@ -311,24 +319,37 @@ class _Recipe:
             return Bare(self._class_name(term) if known else _NAMESPACE)
         return self._number(term)
 
+    def _item(self, term: Item, last: bool) -> Thing:
+        """What a container holds a step; ``last`` where the method reads the item itself."""
+        if term in self._heads:
+            return self._head(term)
+        whole = self._real(term)
+        if whole is None and last and self._used(term):
+            raise NotBuildable(f"nothing says how {show(term)} is built")
+        return whole or Bare(self._class_name(term))
+
+    def _used(self, term: Term) -> bool:
+        """Whether the logits depend on a part; a method may look one up for nothing."""
+        return any(term in walk(branch.result) for branch in self._path.branches)
+
     def _class_name(self, term: Term) -> str:
         cls = self._symbolic.class_of(term)
         if isinstance(cls, ClassValue):
-            return cls.dotted
+            return _importable(cls)
         raise NotBuildable(f"the class of {show(term)} is not known")
 
-    def _head(self, term: Part) -> Head:
+    def _head(self, term: Part | Item) -> Head:
         cls = self._symbolic.class_of(term)
         built = self._construction.built(term)
         bias = any(one.arguments.get("bias") == "True" for one in built)
-        return Head(cls.dotted if isinstance(cls, ClassValue) else "", bias)
+        return Head(_importable(cls) if isinstance(cls, ClassValue) else "", bias)
 
     def _processor(self, term: Part) -> Processor:
         cls = self._symbolic.class_of(term)
         if not isinstance(cls, ClassValue):
             raise NotBuildable(f"the class of {show(term)} is not known")
         scaled = any("scale" in one.arguments for one in self._construction.built(term))
-        return Processor(cls.dotted, ("vocab_size", *(("scale=0.5",) if scaled else ())))
+        return Processor(_importable(cls), ("vocab_size", *(("scale=0.5",) if scaled else ())))
 
     def _container(self, term: Part, item: Item) -> Several:
         cls = self._symbolic.class_of(term)
@@ -336,11 +357,30 @@ class _Recipe:
             raise NotBuildable(f"what kind of container {show(term)} is, is not known")
         return Several(cls.name, self._key(item.index))
 
+    def _check_place(self, holder: Several, index: Term) -> None:
+        """Check that the items that the test makes are where the method looks for one.
+
+        Raises:
+            NotBuildable: they are not.
+        """
+        key = self._key(index)
+        if not holder.listed:
+            found = key == holder.key
+        else:
+            steps = self._rule.constants["NUM_STEPS"]
+            found = key == "step" or (
+                isinstance(index, Constant)
+                and isinstance(index.value, int)
+                and -steps <= index.value < steps
+            )
+        if not found:
+            raise NotBuildable(f"a test has no item {key} of a {holder.cls}")
+
     def _key(self, index: Term) -> str:
         """The source of a key, for the steps that the test asks for."""
         match index:
             case Constant(value=value):
-                return repr(value)
+                return _literal(value)
             case Param(name=name) if name == self._step:
                 return "step"
             case Part() as part:
@@ -370,7 +410,7 @@ class _Recipe:
         # The table's ids are those of the target, whose vocabulary is the larger one.
         return Number("TARGET_SIZE" if self._tables and term.name == "vocab_size" else size)
 
-    def _real(self, term: Part) -> Real | None:
+    def _real(self, term: Part | Item) -> Real | None:
         """A part with its own constructor call, where each argument is known to the test."""
         cls = self._symbolic.class_of(term)
         if not isinstance(cls, ClassValue):
@@ -390,13 +430,13 @@ class _Recipe:
         if None in positional or any(value is None for _, value in named):
             return None
         keywords = [f"{name}={value}" for name, value in named]
-        return Real(cls.dotted, (*filter(None, positional), *keywords))
+        return Real(_importable(cls), (*filter(None, positional), *keywords))
 
     def _value(self, node: ast.expr) -> str | None:
         """The source of an argument in the test, or None where the test does not know it."""
         match node:
             case ast.Constant():
-                return repr(node.value)
+                return _literal(node.value)
             case ast.Attribute(attr=name):
                 return self._field(name)
             case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value=str(name)), *_]):
@@ -409,6 +449,23 @@ class _Recipe:
             if fnmatch.fnmatchcase(name, one.name):
                 return one.constant
         return None
+
+
+def _literal(value: object) -> str:
+    """The source of a constant, a string in the quotes that a formatter wants."""
+    plain = isinstance(value, str) and value.isprintable() and not set(value) & {'"', "\\"}
+    return f'"{value}"' if plain else repr(value)
+
+
+def _importable(cls: ClassValue) -> str:
+    """The dotted class, of which a test imports the last name.
+
+    Raises:
+        NotBuildable: it is defined inside a class or a function.
+    """
+    if "." in cls.qualname:
+        raise NotBuildable(f"{cls.dotted} cannot be imported by its name")
+    return cls.dotted
 
 
 def _said_none(guard: Guard) -> Term | None:

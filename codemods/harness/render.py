@@ -62,6 +62,7 @@ class _File:
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
         self._imports: dict[str, set[str]] = {}
+        self._names: dict[str, str] = {}
         self._tables = any(recipe.remap for recipe in subject.recipes)
 
     def text(self) -> str:
@@ -128,8 +129,12 @@ class _File:
     def _skip(self) -> list[str]:
         wanted = " or ".join(f"current_platform.{name}()" for name in self._subject.platforms)
         names = ", ".join(name.removeprefix("is_") for name in self._subject.platforms)
+        condition = [f"if not ({wanted}):" if " or " in wanted else f"if not {wanted}:"]
+        if len(wanted) > _WIDTH - 4:
+            asked = wanted.replace(" or ", "\n    or ")
+            condition = ["if not (", *f"    {asked}".split("\n"), "):"]
         return [
-            f"if not ({wanted}):" if " or " in wanted else f"if not {wanted}:",
+            *condition,
             "    pytest.skip(",
             f'        "{self._subject.architecture} is this class on {names} only.",',
             "        allow_module_level=True,",
@@ -152,14 +157,19 @@ class _File:
         if dotted.startswith("types."):
             return dotted.rpartition(".")[2]
         module, _, name = dotted.rpartition(".")
-        self._imports.setdefault(module, set()).add(name)
-        return name
+        own = name
+        while self._names.setdefault(own, dotted) != dotted:
+            own = f"Other{own}"  # two modules have a class of this name
+        self._imports.setdefault(module, set()).add(name if own == name else f"{name} as {own}")
+        return own
 
     # --- helpers
 
     def _helpers(self) -> list[str]:
         real = any(_has_real(recipe.model) for recipe in self._subject.recipes)
-        parts = [_BARE, *([_RANDOM] if real else []), _MAKE_HEAD]
+        biased = any(_has_bias(recipe.model) for recipe in self._subject.recipes)
+        head = _MAKE_HEAD.replace("@@BIAS", _BIAS if biased else "")
+        parts = [_BARE, *([_RANDOM] if real else []), head]
         if self._tables:
             parts.append(_TABLE)
         return [dedent(part) for part in [*parts, _REDUCE]]
@@ -190,16 +200,14 @@ class _File:
                 )
                 yield f"{indent}{target} = {made}"
                 yield from self._parts(target, parts, indent)
-            case Several(cls=cls, key=key, item=Bare() as item):
+            case Several(cls=cls, key=key, item=item) if item is not None:
                 yield f"{indent}{target} = {self._name(cls)}()"
                 yield f"{indent}for step in range(NUM_STEPS):"
                 inner = f"{indent}    "
-                yield f"{inner}layer = _bare({self._name(item.cls)})"
-                yield from self._parts("layer", item.parts, inner)
-                listed = cls.endswith("List")
+                yield from self._part("layer", item, inner)
                 yield (
                     f"{inner}{target}.append(layer)"
-                    if listed
+                    if thing.listed
                     else f"{inner}{target}[{key}] = layer"
                 )
             case _:
@@ -276,7 +284,12 @@ def _fitted(line: str) -> str:
 def _imports(modules: dict[str, set[str]], late: bool = False) -> Iterable[str]:
     mark = "  # noqa: E402" if late else ""
     for module in sorted(modules):
-        names = sorted(modules[module], key=str.lower)
+        names = sorted((n for n in modules[module] if " as " not in n), key=str.lower)
+        renamed = sorted(modules[module].difference(names))
+        # As isort has it: a name that is imported as another has a statement of its own.
+        yield from (f"from {module} import {name}{mark}" for name in renamed)
+        if not names:
+            continue
         line = f"from {module} import {', '.join(names)}{mark}"
         if len(line) <= 88:
             yield line
@@ -305,11 +318,21 @@ def _words(thing: Thing) -> Iterator[str]:
             return
 
 
+def _has_bias(thing: Thing) -> bool:
+    match thing:
+        case Bare(parts=parts):
+            return any(map(_has_bias, parts.values()))
+        case Several(item=item) if item is not None:
+            return _has_bias(item)
+        case _:
+            return isinstance(thing, Head) and thing.bias
+
+
 def _has_real(thing: Thing) -> bool:
     match thing:
         case Bare(parts=parts):
             return any(map(_has_real, parts.values()))
-        case Several(item=Bare() as item):
+        case Several(item=item) if item is not None:
             return _has_real(item)
         case _:
             return isinstance(thing, Real)
@@ -351,7 +374,7 @@ def _make_head(cls, shard, seed, **kwargs):
         weight = torch.zeros(vocab_size, HIDDEN_SIZE)
         weight[:, 0] = 1.0
     head.weight_loader(head.weight, weight)
-    num_pad = head.shard_indices.num_org_vocab_padding
+@@BIAS    num_pad = head.shard_indices.num_org_vocab_padding
     if num_pad:
         large = 100 * torch.randn(num_pad // 2, HIDDEN_SIZE, generator=generator)
         with torch.no_grad():
@@ -359,6 +382,12 @@ def _make_head(cls, shard, seed, **kwargs):
     head.quant_method.process_weights_after_loading(head)
     return head
 '''
+
+_BIAS = """\
+    if head.bias is not None:
+        bias = torch.randn(vocab_size, generator=generator)
+        head.weight_loader(head.bias, torch.zeros(vocab_size) if tied else bias)
+"""
 
 _TABLE = '''
 def _make_table(vocab_size):

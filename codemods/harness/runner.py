@@ -119,6 +119,10 @@ def main(request_path: str, answers_path: str) -> None:
     with open(request_path, encoding="utf-8") as file:
         request = json.load(file)
     sys.path.insert(0, request["overlay"])
+    # What the user's environment asks of pytest is not meant for these tests.
+    for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"):
+        os.environ.pop(name, None)
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     with open(answers_path, "a", encoding="utf-8") as answers:
 
         def tell(**what: object) -> None:

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event
 
 import msgspec
 
@@ -275,6 +276,8 @@ def _ranks(
         if trial.subject is not None
     ]
 
+    stop = Event()
+
     def rank(number: int) -> tuple[tuple[_Line, ...], str]:
         request = {
             "overlay": str(package),
@@ -282,11 +285,16 @@ def _ranks(
             "meeting": str(folder / "meeting"),
             "tests": tests,
         }
-        ran = run_script(asked.python, RANKS, request, asked.environment, asked.seconds)
+        ran = run_script(asked.python, RANKS, request, asked.environment, asked.seconds, stop)
         return decoded(ran.answers, _Line, asked.python), f"{ran.ended}: {ran.said}"
 
     with ThreadPoolExecutor(_WORLD) as pool:
-        answers = list(pool.map(rank, range(_WORLD)))
+        try:
+            answers = list(pool.map(rank, range(_WORLD)))
+        except BaseException:
+            # The pool waits for its threads, and they for the ranks.
+            stop.set()
+            raise
     for trial in trials.values():
         found[trial.cls].ranks = _agreement(trial.cls, answers)
 

@@ -98,6 +98,21 @@ def test_verify_fails_where_a_method_picks_other_tokens(folder: Path) -> None:
     assert call("verify", folder=folder) == 1
 
 
+@pytest.mark.parametrize("command", ["tests", "verify"])
+def test_what_is_refused_is_told(command: str, folder: Path, capsys: Capture) -> None:
+    (folder / INIT).write_text(draft("def forward(self):\n    return None\n"))
+    assert call(command, folder=folder) == 0
+    assert f"refused: {ARCHITECTURE} (" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_verify_tells_what_stays_open(form: str, folder: Path, capsys: Capture) -> None:
+    text = "import os\n\n" + draft(FLAT) + "\n\nif os.environ['X']:\n    Draft = object\n"
+    (folder / INIT).write_text(text)
+    assert call("verify", "--format", form, folder=folder) == 3
+    assert f"not decided: {ARCHITECTURE} on cpu: " in capsys.readouterr().err
+
+
 def test_verify_wants_the_vllm_of_the_interpreter_alone(folder: Path, capsys: Capture) -> None:
     assert call("verify", "--live", sys.executable, folder=folder) == 2
     assert "cannot be combined with --live" in capsys.readouterr().err

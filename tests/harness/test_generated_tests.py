@@ -6,8 +6,10 @@ import ast
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import indent
 
 import pytest
+from msgspec import structs
 from trees.heads import IMPORTS
 from trees.lacking import STEP, draft, engine, planned, tree
 from trees.minivllm import INIT
@@ -164,7 +166,83 @@ def test_a_class_of_some_platforms_is_tested_there_alone() -> None:
     assert "if not current_platform.is_rocm():\n    pytest.skip(" in source
     late = source.index("from vllm.models.draft.amd import Draft  # noqa: E402")
     assert late > source.index("pytest.skip(")
-    assert "is_cuda()" in files[f"{FOLDER}/test_draft_other_local_argmax.py"].decode()
+    other = files[f"{FOLDER}/test_draft_other_local_argmax.py"].decode()
+    assert "if not (\n    current_platform.is_cuda()\n    or current_platform.is_" in other
+    assert max(map(len, other.splitlines())) <= 88
+
+
+HEADS = "self.heads = nn.ModuleList([ParallelLMHead(config.vocab_size, 8) for _ in range(3)])"
+NORMS = "self.norms = nn.ModuleDict({str(i): RMSNorm(config.hidden_size) for i in range(3)})"
+LAYERS = "self.layers = nn.ModuleDict({'a': Layer(config), 'b': Layer(config)})"
+LAYER = """
+class Layer(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.norm = RMSNorm(config.hidden_size)
+        self.head = ParallelLMHead(config.vocab_size, config.hidden_size)
+"""
+
+
+def test_a_container_may_hold_the_heads_themselves() -> None:
+    body = """
+    def compute_logits(self, hidden_states, spec_step_idx: int = 0):
+        return self.logits_processor(self.heads[spec_step_idx], hidden_states)
+    """
+    source = only(planned(tree(draft(body, init=f"{INITIAL}    {HEADS}\n"), STEP)))
+    assert "layer = _make_head(ParallelLMHead, shard, step)\n" in source
+    assert "model.heads.append(layer)" in source
+
+
+def test_a_container_may_hold_the_norms_themselves() -> None:
+    body = """
+    def compute_logits(self, hidden_states, spec_step_idx: int = 0):
+        hidden_states = self.norms[str(spec_step_idx)](hidden_states)
+        return self.logits_processor(self.lm_head, hidden_states)
+    """
+    source = only(planned(tree(draft(body, init=f"{INITIAL}    {NORMS}\n"), STEP)))
+    assert "layer = _randomized(RMSNorm(HIDDEN_SIZE), step)\n" in source
+    assert "model.norms[str(step)] = layer" in source
+    assert "def _randomized(" in source
+
+
+def test_an_item_that_is_looked_up_for_nothing_needs_no_parts() -> None:
+    body = """
+    def compute_logits(self, hidden_states):
+        self.layers["a"]
+        return self.logits_processor(self.lm_head, hidden_states)
+    """
+    init = f"{INITIAL}    {LAYERS}\n"
+    source = only(planned(tree(draft(body, init=init, before=LAYER))))
+    assert "layer = _bare(Layer)\n" in source
+
+
+def test_two_classes_of_one_name_have_two_names() -> None:
+    body = """
+    def compute_logits(self, hidden_states):
+        return self.logits_processor(self.inner.head, self.inner.norm(hidden_states))
+    """
+    init = f"{INITIAL}    self.inner = Inner(config)\n"
+    given = {
+        INIT: draft(body, init=init, before="from vllm.models.other import Draft as Inner"),
+        "vllm/models/other.py": IMPORTS + LAYER.replace("class Layer", "class Draft"),
+    }
+    source = only(planned(tree(given)))
+    assert "from vllm.models.draft import Draft\n" in source
+    assert "from vllm.models.other import Draft as OtherDraft\n" in source
+    assert "model = _bare(Draft)\n" in source
+    assert "model.inner = _bare(OtherDraft)\n" in source
+
+
+def test_a_bias_of_the_head_has_values() -> None:
+    body = """
+    def compute_logits(self, hidden_states):
+        return self.logits_processor(self.lm_head, hidden_states, self.lm_head.bias)
+    """
+    init = INITIAL.replace("config.hidden_size)", "config.hidden_size, bias=True)", 1)
+    source = only(planned(tree(draft(body, init=init))))
+    assert "_make_head(ParallelLMHead, shard, 0, bias=True)" in source
+    assert "head.weight_loader(head.bias, " in source
+    assert "head.bias" not in only(planned(tree(draft(FLAT, init=INITIAL))))
 
 
 UNBUILT = {
@@ -175,6 +253,39 @@ UNBUILT = {
         """,
         "self.heads = make_heads()",
         "what kind of container heads is, is not known",
+    ),
+    "items under two keys": (
+        """
+        def compute_logits(self, hidden_states):
+            hidden_states = self.layers["a"].norm(hidden_states)
+            return self.logits_processor(self.layers["b"].head, hidden_states)
+        """,
+        LAYERS,
+        'a test has no item "b" of a torch.nn.ModuleDict',
+    ),
+    "an item behind the last step": (
+        """
+        def compute_logits(self, hidden_states):
+            return self.logits_processor(self.heads[4], hidden_states)
+        """,
+        HEADS.replace("range(3)", "range(5)"),
+        "a test has no item 4 of a torch.nn.ModuleList",
+    ),
+    "an item with arguments that nothing tells": (
+        """
+        def compute_logits(self, hidden_states):
+            return self.logits_processor(self.lm_head, self.norms["0"](hidden_states))
+        """,
+        NORMS.replace("config.hidden_size", "config.something"),
+        "nothing says how norms['0'] is built",
+    ),
+    "a class inside a class": (
+        """
+        def compute_logits(self, hidden_states):
+            return self.logits_processor(self.lm_head, self.inner.norm(hidden_states))
+        """,
+        "self.inner = Outer.Layer(config)",
+        "vllm.models.draft.Outer.Layer cannot be imported by its name",
     ),
     "a value that nothing tells": (
         """
@@ -190,7 +301,8 @@ UNBUILT = {
 @pytest.mark.parametrize("case", UNBUILT)
 def test_what_cannot_be_built_alone_is_said_with_the_reason(case: str) -> None:
     body, line, reason = UNBUILT[case]
-    plan = planned(tree(draft(body, init=f"{INITIAL}    {line}\n")))
+    before = f"{LAYER}\nclass Outer:\n{indent(LAYER, '    ')}"
+    plan = planned(tree(draft(body, init=f"{INITIAL}    {line}\n", before=before)))
     assert plan.families, "the patch itself does not depend on a test"
     assert not files_of(plan.trials)
     assert untested(plan) == [f"no test for vllm.models.draft.Draft: {reason}"]
@@ -208,6 +320,16 @@ def test_two_classes_of_a_module_have_two_files() -> None:
         f"{FOLDER}/test_draft_local_argmax.py",
         f"{FOLDER}/test_draft_other_draft_local_argmax.py",
     }
+
+
+def test_no_two_classes_share_a_file() -> None:
+    from codemods.harness.files import named
+
+    (trial,) = planned(tree(draft(FLAT, init=INITIAL))).trials
+    classes = ("vllm.models.draft.A", "vllm.models.draft.Draft",
+               "vllm.model_executor.models.draft.Draft")  # fmt: skip
+    found = named([structs.replace(trial, cls=cls) for cls in classes])
+    assert [one.cls for one in found.values()] == list(classes)
 
 
 def test_apply_with_tests_adds_them_as_new_files(tmp_path: Path) -> None:

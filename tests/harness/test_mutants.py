@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from textwrap import dedent
+from textwrap import dedent, indent
 
 import pytest
 
@@ -46,6 +46,29 @@ def test_the_transform_before_the_head_is_left_out_as_a_statement_and_in_the_cal
     assert "(self.lm_head, hidden_states)" in faults(INLINE, step="")["transform dropped"]
 
 
+TRANSFORMS = {
+    "hidden_states, more = self.norm(hidden_states)\nself.note(more)": "_, more = self.norm(",
+    "if self.norm is not None:\n    hidden_states = self.norm(hidden_states)": "        pass\n",
+    "hidden_states: Tensor = self.norm(hidden_states)": "    pass\n",
+}
+
+
+@pytest.mark.parametrize("statement", TRANSFORMS)
+def test_a_transform_in_another_form_is_left_out_too(statement: str) -> None:
+    call = "return self.logits_processor.get_top_tokens(self.lm_head, hidden_states)"
+    body = indent(f"{statement}\n{call}", "        ")
+    source = f"class Draft:\n    def get_top_tokens(self, hidden_states):\n{body}\n"
+    mutant = faults(source, step="")["transform dropped"]
+    assert TRANSFORMS[statement] in mutant
+    assert "    hidden_states = " not in mutant
+    compile(mutant, "mutant", "exec")
+
+
+def test_a_transform_in_an_argument_by_name_is_left_out_too() -> None:
+    source = INLINE.replace("self.norm(hidden_states)", "hidden_states=self.norm(hidden_states)")
+    assert "hidden_states=hidden_states)" in faults(source, step="")["transform dropped"]
+
+
 def test_a_head_that_takes_its_input_as_it_is_has_no_transform_to_drop() -> None:
     assert "transform dropped" not in faults(MAPPED, "a.Mixin")
     assert "transform dropped" not in faults(FORWARDED)
@@ -69,6 +92,12 @@ def test_the_remap_is_forgotten() -> None:
     mutant = faults(MAPPED, "a.Mixin")["remap forgotten"]
     assert mutant.splitlines()[-1] == "    return top if table is None else top"
     assert "remap forgotten" not in faults(STEPPED)
+
+
+def test_a_remap_in_place_is_forgotten() -> None:
+    source = MAPPED.replace("return top if table is None else top + table[top]",
+                            "top += table[top]\n        return top")  # fmt: skip
+    assert "table[top]" not in faults(source, "a.Mixin")["remap forgotten"]
 
 
 def test_any_method_can_give_another_token() -> None:

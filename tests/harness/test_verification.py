@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent
@@ -15,6 +18,7 @@ from trees.lacking import draft, planned, tree
 from auditor.live.asking import Interpreter
 from auditor.live.interpreter import LiveError
 from codemods.harness import verify
+from codemods.harness.files import named
 from codemods.harness.mutants import mutants_of
 from codemods.harness.overlay import OverlayError, overlay
 from codemods.harness.recipe import Bare, Recipe
@@ -193,3 +197,38 @@ def test_a_remap_is_forgotten_only_where_the_model_has_a_table() -> None:
     without = Recipe(Bare("a.Draft"), "", "", False, False, False)
     assert "remap forgotten" not in verify._telling([without])
     assert "remap forgotten" in verify._telling([without, structs.replace(without, remap=True)])
+
+
+def test_what_the_environment_asks_of_pytest_does_not_count(installed: Path) -> None:
+    one = ran(installed, {"good": GOOD}, PYTEST_ADDOPTS="-k nothing", PYTEST_PLUGINS="missing")
+    assert (one["good"].live, one["good"].passed) == ("passed", 1)
+
+
+WAITING = """
+import pathlib
+import time
+
+folder = pathlib.Path({folder!r})
+(folder / "started").touch()
+time.sleep(20)
+(folder / "finished").touch()
+"""
+
+
+def test_an_interrupt_ends_the_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "waiting.py"
+    script.write_text(WAITING.format(folder=str(tmp_path)))
+    monkeypatch.setattr(verify, "RANKS", script)
+    trials = named(planned(tree(draft(FLAT.format("hidden_states"), init=INITIAL))).trials)
+    asked = Interpreter(Path(sys.executable), "Python", tmp_path, os.environ, 60)
+
+    def interrupt() -> None:
+        while not (tmp_path / "started").exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt, daemon=True)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        verify._ranks(asked, tmp_path, tmp_path, trials, dict.fromkeys(trials, script), {})
+    assert not (tmp_path / "finished").exists()
