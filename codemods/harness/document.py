@@ -66,6 +66,9 @@ class Verification(msgspec.Struct, frozen=True):
 
 
 def _failed(one: Verified) -> bool:
-    lives = any(not mutant.killed for mutant in one.mutants)
+    # A test that passes and that no fault was tried on proves nothing.
+    lives = any(not mutant.killed for mutant in one.mutants) or (
+        one.live == "passed" and not one.mutants
+    )
     differs = bool(one.ranks) and one.ranks != "agree"
     return one.proof not in ("yes", "yes?") or one.live in ("failed", "crashed") or lives or differs

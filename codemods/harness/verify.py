@@ -247,10 +247,18 @@ def _took(lines: Iterable[_Line], found: dict[str, _Ran], asked: Interpreter) ->
         if line.test is not None:
             one = found.setdefault(line.test, _Ran())
             one.passed, one.failed, one.reason = line.passed, line.failed, line.reason
-            one.live = "failed" if line.failed else "passed" if line.passed else "not importable"
+            one.live = "failed" if line.failed else "passed" if line.passed else _unran(line.reason)
         if line.mutant is not None:
             result = MutantResult(line.fault, line.method, line.killed, line.reason)
             found[line.mutant].mutants.append(result)
+
+
+def _unran(reason: str) -> Live:
+    """What it means that a file has no cases: a module outside vLLM is missing, or it is broken."""
+    root = target().package.name
+    if reason.startswith("ModuleNotFoundError: No module named") and f"'{root}" not in reason:
+        return "not importable"
+    return "not run" if "Skipped" in reason else "failed"
 
 
 def _ranks(

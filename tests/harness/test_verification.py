@@ -135,6 +135,18 @@ def test_what_cannot_be_imported_is_no_failure_of_the_patch(installed: Path) -> 
     assert "No module named 'absent_module'" in one.reason
 
 
+@pytest.mark.parametrize(
+    "line", ["from vllm.draft import Gone", "import vllm.gone", "raise ValueError('no')", "1 +"]
+)
+def test_a_file_that_is_broken_is_a_failure(line: str, installed: Path) -> None:
+    assert ran(installed, {"broken": f"{line}\n{GOOD}"})["broken"].live == "failed"
+
+
+def test_a_file_that_skips_itself_was_not_run(installed: Path) -> None:
+    skip = "import pytest\npytest.skip('elsewhere', allow_module_level=True)\n"
+    assert ran(installed, {"skipped": skip})["skipped"].live == "not run"
+
+
 def test_a_test_that_ends_the_interpreter_loses_no_other(installed: Path) -> None:
     crash = GOOD.replace("    assert", "    import os\n    os._exit(9)\n    assert")
     found = ran(installed, {"first": GOOD, "second": crash, "third": GOOD})
