@@ -9,6 +9,18 @@ from textwrap import dedent
 import msgspec
 
 from auditor.rulesdata import harness_rule
+from codemods.harness.parts import (
+    BARE,
+    BIAS,
+    DEFAULT_STEP,
+    LICENSE,
+    MAKE_HEAD,
+    RANDOM,
+    REDUCE,
+    TABLE,
+    TESTS,
+    TIES,
+)
 from codemods.harness.recipe import (
     Bare,
     Head,
@@ -27,11 +39,6 @@ _HEAD = "vllm.model_executor.layers.vocab_parallel_embedding.ParallelLMHead"
 
 #: The longest line of the file.
 _WIDTH = 88
-
-_LICENSE = """\
-# SPDX-License-Identifier: Apache-2.0
-# SPDX-FileCopyrightText: Copyright contributors to the vLLM project
-"""
 
 
 class Subject(msgspec.Struct):
@@ -72,7 +79,7 @@ class _File:
             for index, recipe in enumerate(self._subject.recipes)
         ]
         body = [*self._helpers(), *makers, *self._tests()]
-        parts = [f"{_LICENSE}{self._doc()}\n{self._head()}", *(part.strip("\n") for part in body)]
+        parts = [f"{LICENSE}{self._doc()}\n{self._head()}", *(part.strip("\n") for part in body)]
         lines = "\n\n\n".join(parts).split("\n")
         return "\n".join(map(_fitted, lines)) + "\n"
 
@@ -168,11 +175,11 @@ class _File:
     def _helpers(self) -> list[str]:
         real = any(_has_real(recipe.model) for recipe in self._subject.recipes)
         biased = any(_has_bias(recipe.model) for recipe in self._subject.recipes)
-        head = _MAKE_HEAD.replace("@@BIAS", _BIAS if biased else "")
-        parts = [_BARE, *([_RANDOM] if real else []), head]
+        head = MAKE_HEAD.replace("@@BIAS", BIAS if biased else "")
+        parts = [BARE, *([RANDOM] if real else []), head]
         if self._tables:
-            parts.append(_TABLE)
-        return [dedent(part) for part in [*parts, _REDUCE]]
+            parts.append(TABLE)
+        return [dedent(part) for part in [*parts, REDUCE]]
 
     # --- the model
 
@@ -242,7 +249,7 @@ class _File:
         subject = self._subject
         several = len(subject.recipes) > 1
         makers = [f"_make_model_{index}" for index in range(len(subject.recipes))]
-        for text in (*_TESTS, _TIES):
+        for text in (*TESTS, TIES):
             text = dedent(text)
             if several:
                 listed = f'@pytest.mark.parametrize("make_model", [{", ".join(makers)}])\n'
@@ -264,7 +271,7 @@ class _File:
             text = text.replace("@@ARGUMENTS", "".join(f", {name}" for name in arguments))
             yield text.replace("@@LOGITS", subject.agrees_with).replace("@@TOP", subject.capability)
         if self._subject.recipes[0].step:
-            text = dedent(_DEFAULT_STEP).replace("@@STEP", self._subject.recipes[0].step)
+            text = dedent(DEFAULT_STEP).replace("@@STEP", self._subject.recipes[0].step)
             make = "_make_model_0" if several else "_make_model"
             text = text.replace("@@MAKE", make).replace("@@TOP", subject.capability)
             yield text.replace("@@LOGITS", subject.agrees_with)
@@ -336,153 +343,3 @@ def _has_real(thing: Thing) -> bool:
             return _has_real(item)
         case _:
             return isinstance(thing, Real)
-
-
-_BARE = '''
-def _bare(cls):
-    """An instance of its own class without the layers that ``__init__`` builds."""
-    module = object.__new__(cls)
-    nn.Module.__init__(module)
-    return module
-'''
-
-_RANDOM = '''
-def _randomized(module, seed):
-    """Gains that differ: an argmax does not see a norm whose gains are all the same."""
-    generator = torch.Generator().manual_seed(100 + seed)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.normal_(1.0, 0.5, generator=generator)
-    return module
-'''
-
-_MAKE_HEAD = '''
-def _make_head(cls, shard, seed, **kwargs):
-    """One rank's head. Rows of padding would win every time if they counted."""
-    vocab_size, rank, tp_size, tied = shard
-    with (
-        mock.patch(f"{_EMBEDDING}.get_tensor_model_parallel_rank", return_value=rank),
-        mock.patch(
-            f"{_EMBEDDING}.get_tensor_model_parallel_world_size", return_value=tp_size
-        ),
-    ):
-        head = cls(vocab_size, HIDDEN_SIZE, **kwargs)
-    generator = torch.Generator().manual_seed(seed)
-    weight = torch.randn(vocab_size, HIDDEN_SIZE, generator=generator)
-    if tied:
-        # Every token has the same logit, exactly: the first of the hidden state.
-        weight = torch.zeros(vocab_size, HIDDEN_SIZE)
-        weight[:, 0] = 1.0
-    head.weight_loader(head.weight, weight)
-@@BIAS    num_pad = head.shard_indices.num_org_vocab_padding
-    if num_pad:
-        large = 100 * torch.randn(num_pad // 2, HIDDEN_SIZE, generator=generator)
-        with torch.no_grad():
-            head.weight[-num_pad:] = torch.cat([large, -large])
-    head.quant_method.process_weights_after_loading(head)
-    return head
-'''
-
-_BIAS = """\
-    if head.bias is not None:
-        bias = torch.randn(vocab_size, generator=generator)
-        head.weight_loader(head.bias, torch.zeros(vocab_size) if tied else bias)
-"""
-
-_TABLE = '''
-def _make_table(vocab_size):
-    """Offsets from draft ids to target ids, of which there are twice as many."""
-    return nn.Parameter(torch.arange(vocab_size), requires_grad=False)
-'''
-
-_REDUCE = '''
-def _top_tokens(models, hidden_states, method, **kwargs):
-    """What the ranks agree on: each gathers the pairs of all, in the order of ranks."""
-    pairs = []
-
-    def collect(pair, dim=-1):
-        pairs.append(pair)
-        return torch.cat([pair] * len(models), dim=dim)
-
-    gather = f"{_PROCESSOR}.tensor_model_parallel_all_gather"
-    with mock.patch(gather, side_effect=collect):
-        tokens = [getattr(model, method)(hidden_states, **kwargs) for model in models]
-    if len(models) == 1:
-        assert not pairs
-        return tokens[0]
-    gathered = torch.cat(pairs, dim=-1)
-    with mock.patch(gather, return_value=gathered):
-        tokens = [getattr(model, method)(hidden_states, **kwargs) for model in models]
-    assert all(torch.equal(tokens[0], other) for other in tokens)
-    return tokens[0]
-
-
-def _hidden_states(num_tokens, seed=11):
-    generator = torch.Generator().manual_seed(seed)
-    hidden_states = torch.randn(num_tokens, HIDDEN_SIZE, generator=generator)
-    return hidden_states.to(DEVICE_TYPE)
-
-
-def _assert_selects_max_logit(top, logits):
-    """No other token of the row has a larger logit; any of several that tie will do."""
-    assert top.dtype == torch.int64
-    assert top.shape == (logits.shape[0],)
-    selected = logits.gather(1, top.unsqueeze(1)).squeeze(1)
-    torch.testing.assert_close(selected, logits.max(dim=-1).values, rtol=0, atol=1e-4)
-'''
-
-_TESTS = [
-    '''
-@@MAKERS
-@@STEPS
-@pytest.mark.parametrize("tp_size", [1, 2, 4])
-@pytest.mark.parametrize("num_tokens", [1, 7, 64, 1024])
-def test_selects_what_the_full_argmax_selects(default_vllm_config@@ARGUMENTS, num_tokens, tp_size):
-    """The same draft token as with the reduction off, whatever the number of shards."""
-    hidden_states = _hidden_states(num_tokens)
-    whole = @@MAKE(512)
-    logits = whole.@@LOGITS(hidden_states.clone()@@STEP)
-    ranks = [@@MAKE(512, rank, tp_size) for rank in range(tp_size)]
-    top = _top_tokens(ranks, hidden_states, "@@TOP"@@STEP)
-    _assert_selects_max_logit(top, logits)
-''',
-    '''
-@@MAKERS
-@@STEPS
-@pytest.mark.parametrize("tp_size", [1, 2, 4])
-def test_padding_of_the_vocabulary_never_wins(default_vllm_config@@ARGUMENTS, tp_size):
-    """500 tokens are padded to 512 rows of the head, whose logits are the largest."""
-    hidden_states = _hidden_states(64)
-    whole = @@MAKE(500)
-    logits = whole.@@LOGITS(hidden_states.clone()@@STEP)
-    ranks = [@@MAKE(500, rank, tp_size) for rank in range(tp_size)]
-    top = _top_tokens(ranks, hidden_states, "@@TOP"@@STEP)
-    assert int(top.max()) < logits.shape[-1]
-    _assert_selects_max_logit(top, logits)
-''',
-]
-
-_TIES = """
-@@MAKERS
-@@STEPS
-@pytest.mark.parametrize("tp_size", [1, 2, 4])
-def test_a_tie_across_shards_goes_to_the_first(default_vllm_config@@ARGUMENTS, tp_size):
-    \"\"\"All tokens tie: every shard has a candidate, and the full argmax takes 0.\"\"\"
-    hidden_states = _hidden_states(64)
-    whole = @@MAKE(512, tied=True)
-    logits = whole.@@LOGITS(hidden_states.clone()@@STEP)
-    ranks = [@@MAKE(512, rank, tp_size, tied=True) for rank in range(tp_size)]
-    top = _top_tokens(ranks, hidden_states, "@@TOP"@@STEP)
-    assert torch.equal(top, logits.argmax(dim=-1))
-"""
-
-_DEFAULT_STEP = '''
-def test_a_caller_may_leave_out_the_step(default_vllm_config):
-    """Without a step both methods take the same one."""
-    hidden_states = _hidden_states(64)
-    model = @@MAKE(512)
-    logits = model.@@LOGITS(hidden_states.clone())
-    top = model.@@TOP(hidden_states)
-    _assert_selects_max_logit(top, logits)
-    assert torch.equal(top, model.@@TOP(hidden_states, @@STEP=0))
-'''
