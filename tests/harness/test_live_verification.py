@@ -6,7 +6,6 @@ Give the interpreter that has it, and pytest, in ``DRAFTAUDIT_TEST_VLLM_PYTHON``
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -15,10 +14,8 @@ import pytest
 from auditor.api import Request, Resources
 from auditor.live.asking import interpreter
 from auditor.sources.open import open_source
-from auditor.sources.tree import Source
 from codemods.harness.document import Verified
-from codemods.harness.overlay import overlay
-from codemods.harness.verify import _Ran, _tests, verified
+from codemods.harness.verify import verified
 from codemods.planning import plan
 
 VARIABLE = "DRAFTAUDIT_TEST_VLLM_PYTHON"
@@ -65,28 +62,6 @@ def test_every_mutant_is_killed() -> None:
 
 def test_two_ranks_pick_what_the_whole_row_of_logits_has_first() -> None:
     assert {one.ranks for one in results() if one.live == "passed"} == {"agree"}
-
-
-@pytest.mark.network
-def test_vllms_own_tests_of_the_method_pass_in_the_patched_copy(
-    release: Callable[[str], Source], tmp_path: Path
-) -> None:
-    """All but the one case that downloads a model."""
-    assert PYTHON is not None
-    asked = interpreter(Path(PYTHON), "vllm", os.environ, 600)
-    installed = open_source(str(asked.folder), cwd=Path.cwd())
-    assert installed.version is not None
-    own = "tests/v1/sample/test_head_dtype.py"
-    place = tmp_path / Path(own).name
-    place.write_bytes(release(installed.version).tree.read(own))
-    done = plan(installed, Request(platforms=("cpu",)), Resources())
-    changed = {path: text for family in done.families for path, text in family.after.items()}
-    package = overlay(asked.folder / "vllm", tmp_path / "overlay", changed)
-    wanted = [{"name": own, "path": str(place), "mutants": [], "only": "not e2e"}]
-    found: dict[str, _Ran] = {}
-    _tests(asked, package, wanted, found)
-    assert (found[own].live, found[own].failed) == ("passed", 0), found[own].reason
-    assert found[own].passed >= 5
 
 
 def test_a_shared_head_that_is_left_out_is_seen_where_the_architecture_has_one() -> None:
