@@ -49,8 +49,6 @@ _BUILTIN_CONSTANTS: dict[str, Value] = {
 
 #: Libraries that are no part of Python, and whose functions have their meaning in the run.
 _FOLLOWED = frozenset(("packaging", "typing_extensions"))
-#: Modules of Python whose functions succeed on what modules give them while they load.
-_SURE = ("os.path.", "logging.", "functools.", "typing.", "collections.", "enum.")
 
 
 #: Methods by which making an instance, or asking it for an attribute, may give something else.
