@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from codemods.harness.files import named
 from codemods.plans import AddMethod, Derivation, Family, PassArgument, Plan
 
 _OWN = (
@@ -75,6 +76,9 @@ def _tests(plan: Plan, family: Family) -> Iterable[str]:
     agrees = "compute_logits"
     files = " ".join(sorted(family.after))
     yield f"* `pre-commit run --files {files}`"
+    for path, trial in sorted(named(plan.trials).items()):
+        if trial.family == family.name:
+            yield f"* `pytest {path}`: same tokens on a CPU, without weights (`codemod tests`)."
     yield (
         f"* With tensor parallel sizes 1 and 2 or more, compare `{capability}(h)` with"
         f" `{agrees}(h).argmax(-1)` of the draft model, for every draft step: the same tokens."

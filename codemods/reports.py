@@ -169,10 +169,17 @@ def unproven(plan: Plan) -> Sequence[str]:
 
 def left_open(plan: Plan) -> Sequence[str]:
     """A line for each row that is not decided, and each input that could not be read."""
-    return [
-        *(f"not decided: {r.architecture} on {r.platform}: {r.reason}" for r in plan.undecided),
-        *(f"not read: {place(one.path, one.line)}: {one.reason}" for one in plan.unread),
-    ]
+    return [*undecided(plan), *unread(plan)]
+
+
+def undecided(plan: Plan) -> list[str]:
+    """A line for each row that is not decided."""
+    return [f"not decided: {r.architecture} on {r.platform}: {r.reason}" for r in plan.undecided]
+
+
+def unread(plan: Plan) -> list[str]:
+    """A line for each input that could not be read."""
+    return [f"not read: {place(one.path, one.line)}: {one.reason}" for one in plan.unread]
 
 
 def refusals(plan: Plan) -> Sequence[str]:

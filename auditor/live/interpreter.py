@@ -13,8 +13,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -156,7 +157,7 @@ def run_script(
     Raises:
         LiveError: the interpreter cannot be started.
     """
-    with TemporaryDirectory(prefix="draftaudit-") as name:
+    with stored(), TemporaryDirectory(prefix="draftaudit-") as name:
         folder = Path(name)
         asked, answers, log = folder / "request", folder / "answers", folder / "printed"
         asked.write_text(json.dumps(request), encoding="utf-8")
@@ -169,6 +170,23 @@ def run_script(
                 _end(process)
         ended = _how(process.returncode, seconds if late else None)
         return RanScript(answers.read_bytes(), ended, late, _last_line(log))
+
+
+@contextlib.contextmanager
+def stored() -> Iterator[None]:
+    """For a block that writes temporary files: a full or closed disk is the user's to know.
+
+    Raises:
+        LiveError: a file cannot be written or read again.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise LiveError(
+            f"temporary files cannot be kept ({error.strerror})",
+            where=str(error.filename or tempfile.gettempdir()),
+            next_step="Make room there, or name another folder in the variable TMPDIR.",
+        ) from error
 
 
 def _start(

@@ -37,7 +37,7 @@ def run(
     """
     from codemods.harness.report import json_of, table_of
     from codemods.harness.verify import verified
-    from codemods.reports import left_open, refusals
+    from codemods.reports import left_open, refusals, undecided, unread
 
     asked = _interpreter(options, live, seconds)
     if asked is not None:
@@ -51,6 +51,9 @@ def run(
         asked.name if asked is not None else "",
         ", ".join(options.platform),
         results,
+        tuple(refusals(plan)),
+        tuple(undecided(plan)),
+        tuple(unread(plan)),
     )
     text = json_of(document) if as_json else table_of(document)
     # Classes without a row: what is refused, and what could not be told.

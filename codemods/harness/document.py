@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 
 Live = Literal["passed", "failed", "not built", "not importable", "crashed", "not run"]
 
@@ -50,7 +50,9 @@ class Verified(msgspec.Struct, frozen=True, omit_defaults=False):
 class Verification(msgspec.Struct, frozen=True):
     """The whole answer.
 
-    ``python`` and ``platform`` are empty where nothing was run.
+    ``python`` and ``platform`` are empty where nothing was run. ``refused``, ``undecided`` and
+    ``unread`` name what has no class here, each as a line: an architecture that no patch is
+    derived for, a row that could not be decided, and input that could not be read.
     """
 
     schema_version: str
@@ -58,6 +60,9 @@ class Verification(msgspec.Struct, frozen=True):
     python: str
     platform: str
     families: tuple[Verified, ...]
+    refused: tuple[str, ...] = ()
+    undecided: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
     @property
     def failures(self) -> tuple[Verified, ...]:

@@ -72,7 +72,9 @@ def _run(path: str, stop_early: bool, only: str = "") -> Outcomes:
     arguments += ["-W", "ignore", "--rootdir", os.path.dirname(path), "-c", os.devnull]
     arguments += ["-x"] if stop_early else []
     arguments += ["-k", only] if only else []
-    pytest.main(arguments, plugins=[_plugin(outcomes)])
+    ended = pytest.main(arguments, plugins=[_plugin(outcomes)])
+    if not outcomes.passed and not outcomes.failed:
+        outcomes.reason = outcomes.reason or f"no case ran: pytest ended with {ended!r}"
     return outcomes
 
 
@@ -101,7 +103,13 @@ def _mutated(mutant: dict[str, str]) -> tuple[Any, Callable[..., Any]]:
 
 
 def _try_mutant(path: str, mutant: dict[str, str]) -> Outcomes:
-    cls, function = _mutated(mutant)
+    try:
+        cls, function = _mutated(mutant)
+    except (SyntaxError, ImportError, AttributeError, NameError) as error:
+        # A mutant that cannot be made has killed nothing.
+        outcomes = Outcomes()
+        outcomes.reason = f"cannot be built: {type(error).__name__}: {error}"[:300]
+        return outcomes
     name = mutant["method"]
     before = cls.__dict__.get(name)
     setattr(cls, name, function)

@@ -19,7 +19,7 @@ import msgspec
 from auditor.answers import matches
 from auditor.coverage import Row
 from auditor.live.asking import Interpreter
-from auditor.live.interpreter import LiveError, decoded, run_script
+from auditor.live.interpreter import LiveError, decoded, run_script, stored
 from auditor.rulesdata import target
 from auditor.sources.tree import Source
 from codemods.harness.document import Live, MutantResult, Verified
@@ -138,7 +138,7 @@ def _run(plan: Plan, source: Source, asked: Interpreter, tell: Said) -> dict[str
     trials = named(plan.trials)
     files = files_of(plan.trials)
     changed = {path: text for family in plan.families for path, text in family.after.items()}
-    with TemporaryDirectory(prefix="draftaudit-") as name:
+    with stored(), TemporaryDirectory(prefix="draftaudit-") as name:
         folder = Path(name)
         tell("copying the package, with every patch in the copy")
         package = overlay(asked.folder / target().package.name, folder / "overlay", changed)
@@ -222,6 +222,7 @@ def _tests(
             asked.seconds,
         )  # fmt: skip
         lines = decoded(ran.answers, _Line, asked.python)
+        _check(lines, package, asked)
         _took(lines, found, asked)
         if lines and lines[-1].end:
             return
@@ -234,6 +235,18 @@ def _tests(
         stopped.live, stopped.reason = "crashed", f"the interpreter {ran.ended}: {ran.said}"
         names = [one["name"] for one in left]
         left = left[names.index(begun[-1]) + 1 :]
+
+
+def _check(lines: Iterable[_Line], package: Path, asked: Interpreter) -> None:
+    """That what ran is the patched copy; an interpreter can have its own idea of what to import."""
+    expected = (package / target().package.name).resolve()
+    for line in lines:
+        if line.package is not None and Path(line.package).resolve() != expected:
+            raise LiveError(
+                f"it imports {line.package} and not the patched copy",
+                where=str(asked.python),
+                next_step="See what puts another folder first on its import path.",
+            )
 
 
 def _took(lines: Iterable[_Line], found: dict[str, _Ran], asked: Interpreter) -> None:
@@ -284,13 +297,29 @@ def _ranks(
         if trial.subject is not None
     ]
 
+    while tests:
+        answers = _together(asked, package, folder / f"meeting-{len(tests)}", tests)
+        done = 0
+        for test in tests:
+            done += 1
+            found[test["name"]].ranks = _agreement(test["name"], answers)
+            if any(_broke_off(test["name"], lines) for lines, _ in answers):
+                break
+        # A rank that raised has ended, and the other with it; the tests after it get two new ones.
+        tests = tests[done:]
+
+
+def _together(
+    asked: Interpreter, package: Path, meeting: Path, tests: Sequence[Mapping[str, str]]
+) -> list[tuple[tuple[_Line, ...], str]]:
+    """What each rank answered, and how it ended."""
     stop = Event()
 
     def rank(number: int) -> tuple[tuple[_Line, ...], str]:
         request = {
             "overlay": str(package),
             "rank": number,
-            "meeting": str(folder / "meeting"),
+            "meeting": str(meeting),
             "tests": tests,
         }
         ran = run_script(asked.python, RANKS, request, asked.environment, asked.seconds, stop)
@@ -298,21 +327,28 @@ def _ranks(
 
     with ThreadPoolExecutor(_WORLD) as pool:
         try:
-            answers = list(pool.map(rank, range(_WORLD)))
+            return list(pool.map(rank, range(_WORLD)))
         except BaseException:
             # The pool waits for its threads, and they for the ranks.
             stop.set()
             raise
-    for trial in trials.values():
-        found[trial.cls].ranks = _agreement(trial.cls, answers)
 
 
 def _agreement(cls: str, answers: Sequence[tuple[tuple[_Line, ...], str]]) -> str:
     """``agree``, or in what way two ranks do not."""
     for lines, ended in answers:
-        told = next((line for line in lines if line.test == cls), None)
+        told = _told(cls, lines)
         if told is None:
             return f"a rank {ended}"
         if told.reason or told.wrong:
             return told.reason or f"{told.wrong} of {told.rows} tokens differ"
     return "agree"
+
+
+def _broke_off(cls: str, lines: Iterable[_Line]) -> bool:
+    told = _told(cls, lines)
+    return told is None or bool(told.reason)
+
+
+def _told(cls: str, lines: Iterable[_Line]) -> _Line | None:
+    return next((line for line in lines if line.test == cls), None)

@@ -10,12 +10,14 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from harness.sdists import own_tests
 
 from auditor.api import Request, Resources
 from auditor.live.asking import interpreter
 from auditor.sources.open import open_source
 from codemods.harness.document import Verified
-from codemods.harness.verify import verified
+from codemods.harness.overlay import overlay
+from codemods.harness.verify import _Ran, _tests, verified
 from codemods.planning import plan
 
 VARIABLE = "DRAFTAUDIT_TEST_VLLM_PYTHON"
@@ -62,6 +64,38 @@ def test_every_mutant_is_killed() -> None:
 
 def test_two_ranks_pick_what_the_whole_row_of_logits_has_first() -> None:
     assert {one.ranks for one in results() if one.live == "passed"} == {"agree"}
+
+
+@pytest.mark.network
+def test_vllms_own_tests_of_the_method_pass_in_the_patched_copy(tmp_path: Path) -> None:
+    """All of them that run here: but for cases that download a model, and other platforms'."""
+    assert PYTHON is not None
+    asked = interpreter(Path(PYTHON), "vllm", os.environ, 600)
+    installed = open_source(str(asked.folder), cwd=Path.cwd())
+    assert installed.version is not None
+    own = own_tests(
+        installed.version,
+        lambda text: b"get_top_tokens" in text or b"use_local_argmax_reduction" in text,
+    )
+    wanted = []
+    for path, text in own.items():
+        place = tmp_path / path.replace("/", "_")
+        place.write_bytes(text)
+        wanted.append({"name": path, "path": str(place), "mutants": [], "only": "not e2e"})
+    done = plan(installed, Request(platforms=("cpu",)), Resources())
+    changed = {path: text for family in done.families for path, text in family.after.items()}
+    package = overlay(asked.folder / "vllm", tmp_path / "overlay", changed)
+    found: dict[str, _Ran] = {}
+    _tests(asked, package, wanted, found)
+    assert set(found) == set(own)
+    for path, one in found.items():
+        # A file for one platform alone says so when it is collected.
+        assert one.live == "passed" or (one.live == "not run" and " only" in one.reason), (
+            path,
+            one.live,
+            one.reason,
+        )
+    assert found["tests/v1/sample/test_head_dtype.py"].passed >= 5
 
 
 def test_a_shared_head_that_is_left_out_is_seen_where_the_architecture_has_one() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Mapping
@@ -244,3 +245,64 @@ def test_an_interrupt_ends_the_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(KeyboardInterrupt):
         verify._ranks(asked, tmp_path, tmp_path, trials, dict.fromkeys(trials, script), {})
     assert not (tmp_path / "finished").exists()
+
+
+RANK = """
+import json
+import sys
+
+request = json.load(open(sys.argv[1]))
+with open(sys.argv[2], "a") as answers:
+    for test in request["tests"]:
+        if test["name"] == "b.Draft" and request["rank"] == 0:
+            print(json.dumps({"test": "b.Draft", "reason": "no such head"}), file=answers)
+            sys.exit(1)
+        if test["name"] == "b.Draft":
+            sys.exit(1)
+        print(json.dumps({"test": test["name"], "rows": 1}), file=answers)
+"""
+
+
+def test_a_rank_that_raises_loses_no_later_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "rank.py"
+    script.write_text(RANK)
+    monkeypatch.setattr(verify, "RANKS", script)
+    (trial,) = planned(tree(draft(FLAT.format("hidden_states"), init=INITIAL))).trials
+    trials = {name: structs.replace(trial, cls=f"{name}.Draft") for name in "abc"}
+    found = {one.cls: verify._Ran() for one in trials.values()}
+    asked = Interpreter(Path(sys.executable), "Python", tmp_path, os.environ, 60)
+    verify._ranks(asked, tmp_path, tmp_path, trials, dict.fromkeys(trials, script), found)
+    assert {name: one.ranks for name, one in found.items()} == {
+        "a.Draft": "agree", "b.Draft": "no such head", "c.Draft": "agree",
+    }  # fmt: skip
+
+
+def test_another_copy_than_the_patched_one_proves_nothing(installed: Path) -> None:
+    (installed / "__init__.py").write_text("__file__ = '/elsewhere/vllm/__init__.py'\n")
+    with pytest.raises(LiveError, match="imports /elsewhere/vllm and not the patched copy"):
+        ran(installed, {"good": GOOD})
+
+
+def test_a_mutant_that_cannot_be_made_kills_nothing(installed: Path) -> None:
+    mutant = {"fault": "odd", "cls": "vllm.draft.Draft", "method": "gone", "source": "x = 1"}
+    path = installed.parent.parent / "test_it.py"
+    path.write_text(GOOD)
+    asked = Interpreter(Path(sys.executable), "Python", installed.parent, os.environ, 60)
+    found: dict[str, verify._Ran] = {}
+    copy = overlay(installed, installed.parent.parent / "overlay", {})
+    wanted = [{"name": "it", "path": str(path), "mutants": [mutant]}]
+    verify._tests(asked, copy, wanted, found)
+    (tried,) = found["it"].mutants
+    assert (found["it"].live, tried.killed) == ("passed", False)
+    assert tried.reason.startswith("cannot be built: NameError")
+
+
+def test_a_full_disk_is_told_with_its_place(
+    installed: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(LiveError, match="temporary files cannot be kept") as error:
+        ran(installed, {"good": GOOD})
+    assert "TMPDIR" in error.value.message
