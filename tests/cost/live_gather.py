@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from types import SimpleNamespace
+from contextlib import ExitStack
 from typing import Any
 from unittest import mock
 
@@ -39,24 +39,22 @@ def _gathered(batch: int, vocabulary: int, ranks: int, dtype: str) -> list[int]:
     with _world(ranks), mock.patch.object(module, "tensor_model_parallel_all_gather", gather):
         head: Any = embedding.ParallelLMHead(vocabulary, HIDDEN, params_dtype=hidden.dtype)
         torch.nn.init.normal_(head.weight)
+        head.quant_method.process_weights_after_loading(head)
         processor = module.LogitsProcessor(vocabulary)
         logits = processor(head, hidden)
         processor.get_top_tokens(head, hidden)
     return [logits.numel() * logits.element_size(), sizes[-1]]
 
 
-def _world(ranks: int) -> Any:
+def _world(ranks: int) -> ExitStack:
     """The first of so many ranks, without a process group."""
-    stack = __import__("contextlib").ExitStack()
+    stack = ExitStack()
     stack.enter_context(set_current_vllm_config(VllmConfig()))
     for name, value in (
         ("get_tensor_model_parallel_rank", 0),
         ("get_tensor_model_parallel_world_size", ranks),
     ):
         stack.enter_context(mock.patch.object(embedding, name, lambda value=value: value))
-    group = SimpleNamespace(rank_in_group=0, world_size=ranks)
-    if hasattr(embedding, "get_tp_group"):
-        stack.enter_context(mock.patch.object(embedding, "get_tp_group", lambda: group))
     return stack
 
 

@@ -347,3 +347,13 @@ def test_a_configuration_without_a_vocabulary_is_an_error(cost: Cost, tmp_path: 
 def test_an_option_of_the_group_that_means_nothing_here_is_refused(capsys: Capture) -> None:
     assert run(command, ["--platform", "rocm", "cost", "--vocab-size", "64"], "audit") == 2
     assert "--platform has no meaning for cost" in capsys.readouterr().err
+
+
+def test_a_terminal_without_a_micro_sign_gets_a_letter(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with open(tmp_path / "out", "w", encoding="ascii") as stream:
+        monkeypatch.setattr("sys.stdout", stream)
+        args = ["cost", "--vocab-size", "154880", "--tp", "2", "--batch", "16"]
+        assert run(command, args, "audit") == 0
+    assert " 290.1 us " in (tmp_path / "out").read_text()
