@@ -37,13 +37,19 @@ Key = tuple[int, int, str]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Which draft steps are asked about; every combination is one."""
+    """Which draft steps are asked about; every combination is one.
+
+    Attributes:
+        config: the configuration that was given.
+        dtype_missing: whether it was looked in for the dtype, and names none.
+    """
 
     vocab_sizes: tuple[int, ...]
     tps: tuple[int, ...]
     dtypes: tuple[str, ...]
     batches: tuple[int, ...]
     config: Sizes | None = None
+    dtype_missing: bool = False
 
 
 def answer(question: Question, measurements: Sequence[Measurement]) -> CostDocument:
@@ -61,7 +67,7 @@ def answer(question: Question, measurements: Sequence[Measurement]) -> CostDocum
     used = [one for one in measurements if any(hit and hit[0] is one for hit in found.values())]
     return CostDocument(
         schema_version=SCHEMA_VERSION,
-        config=_config(question),
+        config=_config(question.config) if question.config else None,
         rows=tuple(_row(key, batch, found[key]) for key in keys for batch in question.batches),
         break_even=tuple(_break_even(key, found[key], measurements) for key in keys),
         measurements=tuple(_source(one) for one in used),
@@ -207,32 +213,28 @@ def _source(measurement: Measurement) -> Source:
     )
 
 
-def _config(question: Question) -> ConfigInfo | None:
-    """Which keys decided; a size or dtype that the user gave has none."""
-    config = question.config
-    if config is None:
-        return None
+def _config(config: Sizes) -> ConfigInfo:
     return ConfigInfo(
         name=PurePath(config.name).name or config.name,
-        vocab_size_from=config.vocab_key if question.vocab_sizes == (config.vocab_size,) else None,
-        dtype_from=config.dtype_key if question.dtypes == (config.dtype,) else None,
+        vocab_size_from=config.vocab_key,
+        dtype_from=config.dtype_key,
     )
 
 
 def _notes(question: Question) -> Iterator[str]:
     config = question.config
-    if config and config.target_vocab_size and question.vocab_sizes == (config.vocab_size,):
+    if config and config.target_vocab_size:
         yield (
             f"The head has a vocabulary of its own, of {config.vocab_size}. Without the flag such "
             "a model also spreads the gathered logits over the target's vocabulary of "
             f"{config.target_vocab_size}; those bytes are not counted."
         )
-    if config and config.downcast and question.dtypes == (config.dtype,):
+    if config and config.downcast:
         yield (
             f"The checkpoint is in {config.downcast}; vLLM's --dtype auto makes {config.dtype} "
             "of it."
         )
-    if config and config.dtype is None:
+    if config and question.dtype_missing:
         yield f"The configuration names no dtype: {', '.join(question.dtypes)} is taken."
     for vocab_size in question.vocab_sizes:
         if (rows := padded(vocab_size)) != vocab_size:

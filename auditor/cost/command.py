@@ -43,18 +43,23 @@ def run(asked: Asked, options: Options) -> int:
     for where, name in (("CONFIG", asked.config), ("--measured", asked.measured)):
         if name == "":
             raise UsageError("names no file", where=where)
-    sizes = read_sizes(asked.config) if asked.config is not None else None
-    given = _of("--vocab-size", lambda: numbers(asked.vocab_size, "vocabulary size"))
-    if not given and (sizes is None or sizes.vocab_size is None):
-        raise _no_vocabulary(asked.config)
-    default = (sizes.vocab_size,) if sizes and sizes.vocab_size is not None else ()
+    vocab_sizes = _of("--vocab-size", lambda: numbers(asked.vocab_size, "vocabulary size"))
+    dtypes = _of("--dtype", lambda: _dtypes(asked.dtype))
+    sizes = None
+    if asked.config is not None:
+        sizes = read_sizes(asked.config, vocabulary=not vocab_sizes, dtype=not dtypes)
+    if not vocab_sizes:
+        if sizes is None or sizes.vocab_size is None:
+            raise _no_vocabulary(asked.config)
+        vocab_sizes = (sizes.vocab_size,)
+    said = sizes.dtype if sizes else None
     question = Question(
-        vocab_sizes=given or default,
+        vocab_sizes=vocab_sizes,
         tps=_of("--tp", lambda: numbers(asked.tp or _TPS, "number of ranks")),
-        dtypes=_of("--dtype", lambda: _dtypes(asked.dtype))
-        or (sizes.dtype if sizes and sizes.dtype else _DTYPE,),
+        dtypes=dtypes or (said or _DTYPE,),
         batches=_of("--batch", lambda: numbers(asked.batch or _BATCHES, "draft batch")),
         config=sizes,
+        dtype_missing=not dtypes and said is None,
     )
     measured = published() if asked.measured is None else (read_measured(asked.measured),)
     _print(answer(question, measured), options)

@@ -24,10 +24,11 @@ class Sizes:
 
     Attributes:
         name: of the file, as it was given; ``-`` is standard input.
-        vocab_size: the tokens of the draft model's head; None where no key says so.
+        vocab_size: the tokens of the draft model's head; None where no key says so, or where it
+            was not looked for.
         vocab_key: the dotted key that says it.
         target_vocab_size: the target's, where the head has a vocabulary of its own.
-        dtype: of the logits; None where no key says so.
+        dtype: of the logits; None as well.
         dtype_key: the dotted key that says it.
         downcast: the dtype in the file, where vLLM makes another one of it.
     """
@@ -41,28 +42,33 @@ class Sizes:
     downcast: str | None
 
 
-def read_sizes(given: str) -> Sizes:
+def read_sizes(given: str, *, vocabulary: bool = True, dtype: bool = True) -> Sizes:
     """Read a file, the ``config.json`` of a folder, or standard input (``-``).
+
+    Args:
+        given: which of these.
+        vocabulary: whether to look for the size of the vocabulary.
+        dtype: whether to look for the dtype.
 
     Raises:
         UsageError: it cannot be read, is no JSON object, or says something impossible.
     """
     config = _object(_text(given), given)
-    vocab_key, vocab_size = _vocabulary(config, given)
+    vocab_key, vocab_size = _vocabulary(config, given) if vocabulary else (None, None)
     own = vocab_key == cost_rule().config.own_vocabulary
     target = _first_number(config, given, cost_rule().config.vocabulary) if own else None
-    dtype_key, written = _dtype(config, given)
-    dtype = written
+    dtype_key, written = _dtype(config, given) if dtype else (None, None)
+    found = written
     if dtype_key != cost_rule().config.head_dtype:
-        dtype = cost_rule().config.downcast.get(written or "", written)
+        found = cost_rule().config.downcast.get(written or "", written)
     return Sizes(
         name=given,
         vocab_size=vocab_size,
         vocab_key=vocab_key,
         target_vocab_size=target[1] if target else None,
-        dtype=dtype,
+        dtype=found,
         dtype_key=dtype_key,
-        downcast=written if written != dtype else None,
+        downcast=written if written != found else None,
     )
 
 

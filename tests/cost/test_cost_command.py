@@ -175,6 +175,15 @@ def test_a_configuration_gives_sizes_and_an_option_overrides_them(
     assert document["config"]["dtype_from"] is None
 
 
+def test_an_option_makes_up_for_what_is_odd_in_a_configuration(cost: Cost, tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text('{"vocab_size": "many", "dtype": "float8_e4m3fn"}')
+    assert cost.run(str(path), "--vocab-size", "64")[0] == 2
+    assert cost.run(str(path), "--dtype", "bf16")[0] == 2
+    document = cost.document(str(path), "--vocab-size", "64", "--dtype", "bf16")
+    assert document["notes"] == []
+
+
 @pytest.mark.parametrize(
     ("config", "note"),
     [
