@@ -5,6 +5,7 @@ Everything but click is imported where it is used, so that ``audit --help`` stay
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from auditor.coverage import Coverage
     from auditor.sources.cache import CacheConfig
     from auditor.sources.tree import Source
+
+_Command = Callable[..., int]
 
 OK, FINDINGS, USAGE, INCOMPLETE, BUG, INTERRUPTED = 0, 1, 2, 3, 70, 130
 
@@ -50,6 +53,19 @@ Exit codes:
    70  a bug in draftaudit itself
   130  interrupted
 """
+
+COST_EXAMPLES = """
+\b
+Examples:
+  audit cost --vocab-size 129280 --tp 2 --batch 512
+  audit cost config.json --tp 2,4 --batch 1-1024
+  audit cost config.json --measured mine.csv
+"""
+
+
+def _sizes(flag: str, **settings: Any) -> Callable[[_Command], _Command]:
+    """An option that takes whole numbers, lists of them and ranges."""
+    return click.option(flag, multiple=True, metavar="N[,...]", **settings)
 
 
 @click.group(
@@ -130,16 +146,41 @@ def _no_rule(code: str) -> UsageError:
     return UsageError(f"no finding has the code {code!r}", next_step=hint(code, known))
 
 
+@audit.command(epilog=COST_EXAMPLES)
+@click.argument("config", metavar="[CONFIG]", required=False)
+@_sizes("--vocab-size", help="Tokens of the draft model's head; default: what CONFIG says.")
+@_sizes("--tp", help="Ranks that share the head; default 2,4,8.")
+@_sizes("--batch", help="Draft batches: 512, or 16,32,64, or 1-1024 for doubles; the default.")
+@click.option(
+    "--dtype", multiple=True, metavar="NAME[,...]", help="Of the logits; default bfloat16."
+)
+@click.option("--measured", metavar="FILE", help="Your own step times, as .csv or .toml.")
+@options_named("--format", "--output", "--width", "--no-color")
+@click.pass_context
+def cost(ctx: click.Context, /, **given: Any) -> int:
+    """Say what the flag saves a draft step, and from which batch on it saves time.
+
+    CONFIG is a checkpoint's config.json, the folder that holds it, or - for standard input.
+    """
+    from auditor.cost import command
+
+    names = ("config", "vocab_size", "tp", "batch", "dtype", "measured")
+    asked = command.Asked(**{name: given.pop(name) for name in names})
+    return command.run(asked, Options.merged(ctx, given))
+
+
 @audit.command()
-@click.argument("document", type=click.Choice(["coverage", "live"]), default="coverage")
+@click.argument("document", type=click.Choice(["coverage", "live", "cost"]), default="coverage")
 @options_named("--output")
 @click.pass_context
 def schema(ctx: click.Context, /, document: str, **given: Any) -> int:
-    """Print the JSON Schema of audit --format json; with live, of audit --live."""
+    """Print the JSON Schema of audit --format json, or of audit --live or audit cost."""
     import json
 
     if document == "live":
         from auditor.live.document import json_schema
+    elif document == "cost":
+        from auditor.cost.document import json_schema
     else:
         from auditor.coverage import json_schema
 

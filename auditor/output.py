@@ -54,7 +54,7 @@ def encodable(text: str) -> str:
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
-        simple = text.translate({ord("\u2014"): "-", ord("\u2500"): "-"})
+        simple = text.translate({ord("\u2014"): "-", ord("\u2500"): "-", ord("\u00b5"): "u"})
         return simple.encode(encoding, "backslashreplace").decode(encoding)
     return text
 

@@ -53,7 +53,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.reports",),
     ("auditor.options",),
     ("auditor.output",),
-    ("auditor.live",),
+    ("auditor.live", "auditor.cost"),
     ("auditor.cli",),
     ("auditor.main",),
     ("codemods",),

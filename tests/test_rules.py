@@ -9,6 +9,8 @@ import pytest
 from trees.minivllm import INIT, coverage, row_of
 
 from auditor import rulesdata
+from auditor.cost.estimate import Estimate, estimate
+from auditor.cost.measurements import Example, Measurement, published
 from auditor.errors import RuleError
 from auditor.rulesdata import (
     PlatformExample,
@@ -34,7 +36,14 @@ else:
 """
 
 
+STEPS = [(one, example) for one in published() for example in one.examples]
+
+
 def _name(value: object) -> str:
+    if isinstance(value, Measurement):
+        return value.name
+    if isinstance(value, Example):
+        return f"{value.vocab_size}-{value.tp}-{value.batch}"
     if isinstance(value, PlatformRule):
         return value.name
     return value.condition if isinstance(value, PlatformExample) else str(value)
@@ -48,6 +57,22 @@ def test_the_example_comes_out_as_the_rule_says(
     row = row_of(document, rule.name)
     found = {True: "true", False: "false", None: "undecided"}[row.hasattr]
     assert found == example.is_
+
+
+@pytest.mark.parametrize(("measurement", "example"), STEPS, ids=_name)
+def test_a_measurement_says_what_its_example_says(
+    measurement: Measurement, example: Example
+) -> None:
+    series = measurement.for_((example.vocab_size, example.tp, "bfloat16"))
+    said = estimate(series, example.batch) if series else Estimate("nothing")
+    assert (said.effect, said.by) == (example.is_, example.by)
+
+
+def test_every_measurement_has_examples_and_says_where_it_is_from() -> None:
+    for measurement in published():
+        assert {example.by for example in measurement.examples} >= {"measured", "nothing"}
+        assert measurement.link.startswith("https://")
+        assert measurement.hardware
 
 
 def _examples_in(value: object) -> int:
@@ -66,6 +91,7 @@ def test_no_example_of_any_rule_file_is_skipped() -> None:
     held = {name: _examples_in(tomllib.loads((rules_folder() / name).read_text())) for name in TOML}
     run = {f"platforms/{rule.name}.toml": len(rule.examples) for rule in platforms()}
     run |= {f"shapes/{rule.name}.toml": len(rule.valid) + len(rule.invalid) for rule in shapes()}
+    run |= {f"measurements/{one.name}.toml": len(one.examples) for one in published()}
     assert {name: count for name, count in held.items() if count} == run
 
 
