@@ -134,17 +134,20 @@ def _no_rule(code: str) -> UsageError:
 
 
 @audit.command()
-@click.argument("document", type=click.Choice(["coverage", "live"]), default="coverage")
+@click.argument("document", type=click.Choice(["coverage", "live", "drift"]), default="coverage")
 @options_named("--output")
 @click.pass_context
 def schema(ctx: click.Context, /, document: str, **given: Any) -> int:
-    """Print the JSON Schema of audit --format json; with live, of audit --live."""
+    """Print the JSON Schema of audit --format json; else of audit --live or audit drift."""
     import json
 
-    if document == "live":
-        from auditor.live.document import json_schema
-    else:
-        from auditor.coverage import json_schema
+    match document:
+        case "live":
+            from auditor.live.document import json_schema
+        case "drift":
+            from auditor.changes import json_schema
+        case _:
+            from auditor.coverage import json_schema
 
     options = Options.merged(ctx, given)
     deliver(json.dumps(json_schema(), indent=2) + "\n", options)

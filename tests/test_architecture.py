@@ -17,6 +17,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor",),  # the version alone: auditor/__init__.py
     ("auditor.errors",),
     ("auditor.coverage",),
+    ("auditor.changes",),
+    ("auditor.snapshot",),
+    ("auditor.drift",),
     ("auditor.sources",),
     ("auditor.rulesdata",),
     ("auditor.ruletexts",),
@@ -62,7 +65,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 )
 
 #: What a package may import beside itself, where the order alone would allow more.
-NARROW = {"auditor.reports": {"auditor.coverage", "auditor.errors"}}
+NARROW = {"auditor.reports": {"auditor.coverage", "auditor.changes", "auditor.errors"}}
 
 #: Modules with one importer each.
 ONLY_FROM = {"auditor.cli": {"auditor.main"}}
