@@ -15,7 +15,7 @@ from auditor.options import STEP_SUMMARY, Options
 from auditor.output import replace_file
 from auditor.reports import summary
 from auditor.reports.problems import Catalogue, Report, report_of
-from auditor.ruletexts import cell_rules, coded_rules, rule_names
+from auditor.ruletexts import cell_rules, change_rules, coded_rules, rule_names
 
 if TYPE_CHECKING:
     from auditor.coverage import Coverage
@@ -34,6 +34,7 @@ def catalogue() -> Catalogue:
         rules={rule.code: rule for rule in coded_rules()},
         names=rule_names(),
         cells={rule.cell: rule.code for rule in cell_rules()},
+        changes={rule.change: rule.code for rule in change_rules()},
     )
 
 

@@ -1,9 +1,10 @@
-"""What each code means to a reader: remarks on rows, and cells that are a remark by themselves."""
+"""What each code means to a reader: remarks on rows, cells that are a remark, and changes."""
 
 from __future__ import annotations
 
 from functools import cache
 
+from auditor.changes import Kind
 from auditor.coverage import VerdictName
 from auditor.rulesdata import FindingRule, load_named
 
@@ -14,6 +15,12 @@ class CellRule(FindingRule, frozen=True, kw_only=True):
     cell: VerdictName
 
 
+class ChangeRule(FindingRule, frozen=True, kw_only=True):
+    """``rules/changes/*.toml``: a kind of change; how severe one is, is said of each."""
+
+    change: Kind
+
+
 @cache
 def cell_rules() -> tuple[CellRule, ...]:
     """The cells that are reported as problems, by code; each text on one line."""
@@ -21,8 +28,14 @@ def cell_rules() -> tuple[CellRule, ...]:
 
 
 @cache
+def change_rules() -> tuple[ChangeRule, ...]:
+    """The kinds of change, by code; each text on one line."""
+    return tuple(load_named("changes", ChangeRule).values())
+
+
+@cache
 def coded_rules() -> tuple[FindingRule, ...]:
-    """Everything that has a code: the remarks first, then the cells."""
+    """Everything that has a code: the remarks first, then cells and changes."""
     return tuple(_named().values())
 
 
@@ -33,4 +46,8 @@ def rule_names() -> dict[str, str]:
 
 
 def _named() -> dict[str, FindingRule]:
-    return {**load_named("findings", FindingRule), **load_named("cells", CellRule)}
+    return {
+        **load_named("findings", FindingRule),
+        **load_named("cells", CellRule),
+        **load_named("changes", ChangeRule),
+    }

@@ -42,7 +42,7 @@ def _lines(report: Report, catalogue: Catalogue, prefix: str) -> Iterator[str]:
 
 def _annotation(command: str, problem: Problem, catalogue: Catalogue, prefix: str) -> str:
     properties = {
-        "file": f"{prefix}{problem.path}",
+        "file": problem.path_below(prefix),
         "line": str(problem.line),
         "title": f"{problem.code} {catalogue.names[problem.code].replace('-', ' ')}",
     }

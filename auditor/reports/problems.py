@@ -38,6 +38,7 @@ class Problem:
         platforms: where it holds.
         steps: how the answer came about, in order; places outside the tree are left out.
         places: other lines that it is about.
+        outside: the path is relative to the root of the repository, not to the tree.
     """
 
     code: str
@@ -51,6 +52,11 @@ class Problem:
     platforms: tuple[str, ...] = ()
     steps: tuple[Step, ...] = ()
     places: tuple[Step, ...] = ()
+    outside: bool = False
+
+    def path_below(self, prefix: str) -> str:
+        """The path from the root of the repository; ``prefix`` leads to the tree."""
+        return self.path if self.outside else f"{prefix}{self.path}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +68,14 @@ class Catalogue:
         rules: by code, in the order of a list.
         names: each code in words, with hyphens.
         cells: the code of each cell that is a problem.
+        changes: the code of each kind of change.
     """
 
     version: str
     rules: Mapping[str, Rule]
     names: Mapping[str, str]
     cells: Mapping[str, str]
+    changes: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +159,7 @@ def _of_finding(coverage: Coverage, finding: Finding) -> Problem:
         code=finding.code,
         severity=finding.severity,
         message=f"{finding.message}{about}",
-        path=finding.path or _registry_path(coverage),
+        path=finding.path or registry_path(coverage.registry),
         line=max(finding.line, 1),
         text="",
         identity=finding.message,
@@ -233,9 +241,9 @@ def _place(coverage: Coverage, row: Row) -> Step:
         return method[-1]
     if defined := _class_steps(row):
         return defined[0]
-    return steps[-1] if steps else Step("registry", _registry_path(coverage), 1, "")
+    return steps[-1] if steps else Step("registry", registry_path(coverage.registry), 1, "")
 
 
-def _registry_path(coverage: Coverage) -> str:
+def registry_path(registry: str) -> str:
     """The file of the table that the entries come from; what has no better place is there."""
-    return coverage.registry.rpartition(".")[0].replace(".", "/") + ".py"
+    return registry.rpartition(".")[0].replace(".", "/") + ".py"

@@ -137,7 +137,7 @@ def _result(problem: Problem, index: int, mark: str, prefix: str) -> _Object:
         "ruleIndex": index,
         "level": problem.severity,
         "message": {"text": _sentence(problem.message)},
-        "locations": [_location(here, prefix)],
+        "locations": [_location(here, "" if problem.outside else prefix)],
         "partialFingerprints": {"primaryLocationLineHash": mark},
     }
     if problem.steps:
@@ -198,7 +198,7 @@ def _fingerprints(problems: Sequence[Problem], prefix: str) -> Iterator[str]:
     seen: Counter[str] = Counter()
     for problem in problems:
         identity = _LINE_NUMBER.sub("", problem.identity)
-        parts = "\0".join((problem.code, f"{prefix}{problem.path}", identity))
+        parts = "\0".join((problem.code, problem.path_below(prefix), identity))
         digest = blake2b(parts.encode(errors="surrogatepass"), digest_size=8).hexdigest()
         seen[digest] += 1
         yield f"{digest}:{seen[digest]}"
