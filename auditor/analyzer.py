@@ -46,6 +46,7 @@ class Analysis:
         premises: what their equality rests on beside the two terms.
         checks: what only one of the two methods, or of the processor's two, checks.
         convention: what ``forward`` returns normed or raw, against what ``logits`` applies.
+        first: how the terms of both methods name their first parameter.
     """
 
     cls: ClassValue
@@ -56,6 +57,7 @@ class Analysis:
     premises: tuple[Premise, ...] = ()
     convention: Convention | None = None
     checks: tuple[OneSided, ...] = ()
+    first: str | None = None
 
     @property
     def shape_name(self) -> str | None:
@@ -138,7 +140,7 @@ class Analyzer:
         agree = _under(self._same_defaults(cls, agree), premises)
         norms = self._convention(cls, logits) if logits else None
         checks = self._checks(symbolic, logits, tokens) if logits and tokens else ()
-        return Analysis(cls, logits, tokens, _shape(logits), agree, premises, norms, checks)
+        return Analysis(cls, logits, tokens, _shape(logits), agree, premises, norms, checks, first)
 
     def _same_defaults(self, cls: ClassValue, agree: Equivalence | None) -> Equivalence | None:
         """An equality of methods that take another default for what a caller leaves out."""

@@ -15,7 +15,7 @@ import click
 
 from auditor import __version__
 from auditor.errors import UsageError
-from auditor.options import ONE_FORMAT, Options, options_named
+from auditor.options import OF_THE_DOCUMENT, ONE_FORMAT, Options, options_named
 from auditor.output import deliver, encodable
 from auditor.reports.text import literal
 
@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 
 _Command = Callable[..., int]
 
+#: The documents that commands write as JSON, and where each is defined.
+DOCUMENTS = {
+    "coverage": "auditor.coverage",
+    "live": "auditor.live.document",
+    "drift": "auditor.changes",
+    "cost": "auditor.cost.document",
+}
 OK, FINDINGS, USAGE, INCOMPLETE, BUG, INTERRUPTED = 0, 1, 2, 3, 70, 130
 
 EXAMPLES = """
@@ -46,7 +53,8 @@ EXIT_CODES = """
 \b
 Exit codes:
     0  done
-    1  a row has a verdict named by --fail-on, or --live differs
+    1  a row has a verdict named by --fail-on, --live differs,
+       or --check found a section of a file out of date
     2  wrong usage, or a source that cannot be read
     3  done, but a cell stayed undecided or part of the input
        could not be analysed (1 wins over 3)
@@ -86,7 +94,9 @@ def audit(ctx: click.Context, /, **given: Any) -> int:
 
 @audit.command(epilog=EXIT_CODES)
 @click.argument("architecture", metavar="ARCH")
-@options_named("--arch", "--only", "--format", "--live", "--live-timeout", but=True)
+@options_named(
+    "--arch", "--only", "--format", "--live", "--live-timeout", *OF_THE_DOCUMENT, but=True
+)
 @ONE_FORMAT
 @click.pass_context
 def explain(ctx: click.Context, /, architecture: str, **given: Any) -> int:
@@ -99,7 +109,7 @@ def explain(ctx: click.Context, /, architecture: str, **given: Any) -> int:
 
 @audit.command(epilog=EXIT_CODES)
 @click.argument("architecture", metavar="[ARCH]", required=False)
-@options_named("--arch", "--only", "--live", "--live-timeout", but=True)
+@options_named("--arch", "--only", "--live", "--live-timeout", *OF_THE_DOCUMENT, but=True)
 @click.pass_context
 def shape(ctx: click.Context, /, architecture: str | None, **given: Any) -> int:
     """Show how each family gets from hidden states to a token.
@@ -117,14 +127,14 @@ def shape(ctx: click.Context, /, architecture: str | None, **given: Any) -> int:
 @options_named("--format", "--output", "--width", "--no-color")
 @click.pass_context
 def rules(ctx: click.Context, /, code: str | None, **given: Any) -> int:
-    """List what an audit may find; with CODE, why it matters and what to do."""
+    """List what an audit may report; with CODE, why it matters and what to do."""
     from auditor.reports import findings
-    from auditor.rulesdata import finding_rules
+    from auditor.ruletexts import coded_rules
 
     options = Options.merged(ctx, given)
     if options.format not in (None, "table", "json"):
         raise click.UsageError("rules writes --format table or json only.", ctx)
-    chosen = [rule for rule in finding_rules() if code is None or rule.code == code.upper()]
+    chosen = [rule for rule in coded_rules() if code is None or rule.code == code.upper()]
     if not chosen:
         raise _no_rule(str(code))
     width, color = options.columns, options.in_color
@@ -140,9 +150,9 @@ def rules(ctx: click.Context, /, code: str | None, **given: Any) -> int:
 
 def _no_rule(code: str) -> UsageError:
     from auditor.reports.names import hint
-    from auditor.rulesdata import finding_rules
+    from auditor.ruletexts import coded_rules
 
-    known = [rule.code for rule in finding_rules()]
+    known = [rule.code for rule in coded_rules()]
     return UsageError(f"no finding has the code {code!r}", next_step=hint(code, known))
 
 
@@ -170,20 +180,15 @@ def cost(ctx: click.Context, /, **given: Any) -> int:
 
 
 @audit.command()
-@click.argument("document", type=click.Choice(["coverage", "live", "cost"]), default="coverage")
+@click.argument("document", type=click.Choice(list(DOCUMENTS)), default="coverage")
 @options_named("--output")
 @click.pass_context
 def schema(ctx: click.Context, /, document: str, **given: Any) -> int:
-    """Print the JSON Schema of audit --format json, or of audit --live or audit cost."""
+    """Print the JSON Schema of what a command writes as JSON; without DOCUMENT, of audit itself."""
     import json
+    from importlib import import_module
 
-    if document == "live":
-        from auditor.live.document import json_schema
-    elif document == "cost":
-        from auditor.cost.document import json_schema
-    else:
-        from auditor.coverage import json_schema
-
+    json_schema = import_module(DOCUMENTS[document]).json_schema
     options = Options.merged(ctx, given)
     deliver(json.dumps(json_schema(), indent=2) + "\n", options)
     return OK
@@ -192,10 +197,30 @@ def schema(ctx: click.Context, /, document: str, **given: Any) -> int:
 def _report(options: Options) -> int:
     if options.live is not None or options.live_timeout is not None:
         return _live(options)
-    coverage = _audit(options, options.arch)
-    deliver(_rendered(coverage, options), options)
+    from auditor import publishing
+
+    publishing.check_usage(options)
+    source = _source(options)
+    coverage = _covered(source, options, options.arch)
+    if options.into is not None:
+        stale = publishing.write_section(_rendered(coverage, options, source), options)
+        click.echo(f"{options.into}: {_SECTION[stale, options.check]}", err=True)
+    else:
+        stale = False
+        deliver(_rendered(coverage, options, source), options)
+    if options.summary is not None:
+        publishing.summarise(coverage, options)
     _say_what_is_missing(coverage, options)
-    return _exit_code(coverage, options)
+    return FINDINGS if stale and options.check else _exit_code(coverage, options)
+
+
+#: What became of a section, by whether it differed, and whether it was only to be compared.
+_SECTION = {
+    (True, False): "written",
+    (True, True): "would be written",
+    (False, False): "as it was",
+    (False, True): "up to date",
+}
 
 
 def _live(options: Options) -> int:
@@ -274,11 +299,15 @@ def _request(options: Options, architectures: tuple[str, ...]) -> Request:
 
 
 def _audit(options: Options, architectures: tuple[str, ...]) -> Coverage:
+    return _covered(_source(options), options, architectures)
+
+
+def _covered(source: Source, options: Options, architectures: tuple[str, ...]) -> Coverage:
     """The document; a glob without a match is an error, even where another one matches."""
     from auditor.api import Resources
     from auditor.api import audit as run
 
-    source, request = _source(options), _request(options, architectures)
+    request = _request(options, architectures)
     try:
         coverage = run(source, request, Resources(_cache(options).folder))
     except UsageError as error:
@@ -305,10 +334,10 @@ def _no_architecture(glob: str, source: Source, request: Request) -> UsageError:
     return UsageError(what, next_step=hint(glob, known))
 
 
-def _rendered(coverage: Coverage, options: Options) -> str:
+def _rendered(coverage: Coverage, options: Options, source: Source) -> str:
     from auditor.reports.rows import filtered
 
-    match options.format:
+    match "markdown" if options.into is not None else options.format:
         case "json":
             from auditor.reports import json
 
@@ -321,6 +350,11 @@ def _rendered(coverage: Coverage, options: Options) -> str:
             from auditor.reports import markdown
 
             return markdown.render(coverage, only=options.only)
+        case "sarif" | "github":
+            from auditor import publishing
+
+            prefix = publishing.repository_prefix(source, options.vllm, Path.cwd())
+            return publishing.for_host(coverage, options, prefix)
         case _:
             from auditor.reports import table
 

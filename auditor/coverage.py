@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-SCHEMA_VERSION = "1.1"
+SCHEMA_VERSION = "1.2"
 
 VerdictName = Literal["yes", "yes?", "unsafe", "no", "stub", "import", "absent", "n/a", "?"]
 
@@ -122,12 +122,21 @@ class Way(msgspec.Struct, frozen=True):
 class MethodPath(msgspec.Struct, frozen=True):
     """The head path of one method: every way through it that returns something.
 
-    ``brief`` is for people: ``lm_head ∘ norm``, with the guards of each way.
+    Attributes:
+        method: its name.
+        brief: for people: ``lm_head ∘ norm``, with the guards of each way.
+        ways: every way through it that returns something.
+        fingerprint: equal where another source computes the same, however it is written.
+        path: the file that defines it, or empty.
+        line: the line of its definition, or 0.
     """
 
     method: str
     brief: str
     ways: tuple[Way, ...]
+    fingerprint: str = ""
+    path: str = ""
+    line: int = 0
 
 
 class Condition(msgspec.Struct, frozen=True):

@@ -16,13 +16,17 @@ _MIN_WIDTH = 60
 #: Where no terminal says how wide it is: a log, a file.
 _LOG_WIDTH = 120
 
-FORMATS = ("table", "json", "markdown", "csv")
+FORMATS = ("table", "json", "markdown", "csv", "sarif", "github")
 VLLM_HELP = """The vLLM to audit: a folder, an archive, PATH@REVISION, 'installed', 'latest' or a
 version. Default: the checkout around the working directory, else the installed package, else
 the latest release."""
 
 #: The value of ``--live`` without one; nobody can type it.
 OWN_PYTHON = "\0"
+#: The value of ``--summary`` without one.
+STEP_SUMMARY = "\0"
+#: The options that are about the report of the whole document.
+OF_THE_DOCUMENT = ("--summary", "--into", "--marker", "--check")
 
 _Command = Callable[..., int]
 
@@ -107,6 +111,10 @@ class Options:
     no_cache: bool = False
     live: str | None = None
     live_timeout: int | None = None
+    summary: str | None = None
+    into: str | None = None
+    marker: str | None = None
+    check: bool = False
 
     @classmethod
     def merged(cls, ctx: click.Context, given: Mapping[str, Any]) -> Options:
@@ -205,6 +213,20 @@ _OPTIONS = (
         metavar="SECONDS",
         help="How long one import of --live may take; default 300.",
     ),
+    _option(
+        "--summary",
+        metavar="[FILE]",
+        is_flag=False,
+        flag_value=STEP_SUMMARY,
+        help="Append a summary in Markdown, 1 MiB at most; default: $GITHUB_STEP_SUMMARY.",
+    ),
+    _option(
+        "--into",
+        metavar="FILE",
+        help="Write Markdown between <!-- gen:NAME --> and <!-- /gen:NAME --> in this file.",
+    ),
+    _option("--marker", metavar="NAME", help="The NAME of --into; default: draftaudit."),
+    _option("--check", is_flag=True, help="Exit with 1 if --into would change the file."),
     _option("--cache-dir", metavar="DIR", help="Where downloads and parsed files are kept."),
     _option("--no-cache", is_flag=True, help="Neither read nor write a cache."),
 )

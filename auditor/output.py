@@ -27,7 +27,7 @@ def deliver(text: str, options: Options) -> None:
         _print(encodable(text) if options.for_people else text.encode())
         return
     try:
-        _replace(Path(os.path.realpath(options.output)), text.encode())
+        replace_file(Path(os.path.realpath(options.output)), text.encode())
     except OSError as error:
         where = options.output or "--output"
         raise UsageError(f"cannot be written: {error.strerror}", where=where) from error
@@ -59,8 +59,12 @@ def encodable(text: str) -> str:
     return text
 
 
-def _replace(path: Path, data: bytes) -> None:
-    """Write beside ``path``, then rename; a device or a pipe is written to directly."""
+def replace_file(path: Path, data: bytes) -> None:
+    """Write beside ``path``, then rename; a device or a pipe is written to directly.
+
+    Raises:
+        OSError: it cannot be written, and is as it was.
+    """
     if path.exists() and not path.is_file():
         path.write_bytes(data)
         return

@@ -411,14 +411,22 @@ class FindingRule(_Strict, frozen=True):
     link: str = ""
 
 
+_Coded = TypeVar("_Coded", bound=FindingRule)
+
+
 @cache
 def finding_rules() -> tuple[FindingRule, ...]:
     """Every remark that an audit may make, by code; each text on one line."""
-    rules = (_on_one_line(rule) for rule in _load_all("findings", FindingRule))
-    return tuple(sorted(rules, key=lambda rule: rule.code))
+    return tuple(load_named("findings", FindingRule).values())
 
 
-def _on_one_line(rule: FindingRule) -> FindingRule:
+def load_named(folder: str, type_: type[_Coded]) -> dict[str, _Coded]:
+    """The coded rules of a folder by the names of their files, which begin with the code."""
+    paths = sorted((rules_folder() / folder).glob("*.toml"))
+    return {path.stem: _on_one_line(load(path, type_)) for path in paths}
+
+
+def _on_one_line(rule: _Coded) -> _Coded:
     what, why, fix = (" ".join(text.split()) for text in (rule.what, rule.why, rule.fix))
     return msgspec.structs.replace(rule, what=what, why=why, fix=fix)
 

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from auditor.analyzer import Analysis
+from auditor.classes import Found, lookup
 from auditor.coverage import Condition, Head, MethodPath, Row, Step, VerdictName, Way
 from auditor.headpath.brief import brief, name_of
 from auditor.headpath.conditions import Premise
+from auditor.headpath.fingerprints import fingerprint
 from auditor.headpath.path import Branch, HeadPath, show_guard
 from auditor.headpath.terms import Term, show
 from auditor.program import Files
@@ -44,8 +46,8 @@ def head_of(analysis: Analysis, platform: str, files: Files) -> Head:
     return Head(
         class_=analysis.cls.dotted,
         platforms=(platform,),
-        logits=_method(analysis.logits, files),
-        tokens=_method(analysis.tokens, files),
+        logits=_method(analysis, analysis.logits, files),
+        tokens=_method(analysis, analysis.tokens, files),
         shape=analysis.shape_name,
         fix=analysis.shape.fix if analysis.shape is not None else None,
         equivalence=agree.answer if agree is not None else None,
@@ -80,10 +82,19 @@ def _condition(premise: Premise) -> Condition:
     return Condition(premise.name, premise.state, premise.text, where.path, where.line)
 
 
-def _method(path: HeadPath | None, files: Files) -> MethodPath | None:
+def _method(analysis: Analysis, path: HeadPath | None, files: Files) -> MethodPath | None:
     if path is None:
         return None
-    return MethodPath(path.method, brief(path), tuple(_way(b, files) for b in path.branches))
+    found = lookup(analysis.cls, path.method)
+    where = found.where if isinstance(found, Found) else Place("", 0)
+    return MethodPath(
+        path.method,
+        brief(path),
+        tuple(_way(branch, files) for branch in path.branches),
+        fingerprint(path, analysis.first),
+        where.path,
+        where.line,
+    )
 
 
 def _way(branch: Branch, files: Files) -> Way:

@@ -17,8 +17,12 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor",),  # the version alone: auditor/__init__.py
     ("auditor.errors",),
     ("auditor.coverage",),
+    ("auditor.changes",),
+    ("auditor.snapshot",),
+    ("auditor.drift",),
     ("auditor.sources",),
     ("auditor.rulesdata",),
+    ("auditor.ruletexts",),
     ("auditor.facts",),
     ("auditor.values",),
     ("auditor.platforms",),
@@ -53,6 +57,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.reports",),
     ("auditor.options",),
     ("auditor.output",),
+    ("auditor.publishing",),
     ("auditor.live", "auditor.cost"),
     ("auditor.cli",),
     ("auditor.main",),
@@ -60,7 +65,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 )
 
 #: What a package may import beside itself, where the order alone would allow more.
-NARROW = {"auditor.reports": {"auditor.coverage", "auditor.errors"}}
+NARROW = {"auditor.reports": {"auditor.coverage", "auditor.changes", "auditor.errors"}}
 
 #: Modules with one importer each.
 ONLY_FROM = {"auditor.cli": {"auditor.main"}}

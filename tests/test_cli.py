@@ -395,6 +395,12 @@ def test_schema_is_printed(capsys: Capture) -> None:
     assert json.loads(capsys.readouterr().out)["$schema"].endswith("2020-12/schema")
 
 
+@pytest.mark.parametrize("document", ["coverage", "live", "drift"])
+def test_each_document_has_a_schema_of_its_own(document: str, capsys: Capture) -> None:
+    assert audit("schema", document) == 0
+    assert json.loads(capsys.readouterr().out)["title"] == f"draftaudit {document}"
+
+
 # ---- output files ---------------------------------------------------------------------------
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 from rich.console import Group
@@ -22,7 +22,7 @@ class Rule(Protocol):
         """Its code."""
 
     @property
-    def severity(self) -> str:
+    def severity(self) -> Literal["error", "warning", "note"]:
         """``error``, ``warning`` or ``note``."""
 
     @property
