@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from auditor import __version__
+from auditor import __version__, completion
 from auditor.errors import UsageError
 from auditor.options import OF_THE_DOCUMENT, ONE_FORMAT, Options, options_named
 from auditor.output import deliver, encodable
@@ -70,7 +70,7 @@ def audit(ctx: click.Context, /, **given: Any) -> int:
 
 
 @audit.command(epilog=EXIT_CODES)
-@click.argument("architecture", metavar="ARCH")
+@click.argument("architecture", metavar="ARCH", shell_complete=completion.architectures)
 @options_named(
     "--arch", "--only", "--format", "--live", "--live-timeout", *OF_THE_DOCUMENT, but=True
 )
@@ -85,7 +85,9 @@ def explain(ctx: click.Context, /, architecture: str, **given: Any) -> int:
 
 
 @audit.command(epilog=EXIT_CODES)
-@click.argument("architecture", metavar="[ARCH]", required=False)
+@click.argument(
+    "architecture", metavar="[ARCH]", required=False, shell_complete=completion.architectures
+)
 @options_named("--arch", "--only", "--live", "--live-timeout", *OF_THE_DOCUMENT, but=True)
 @click.pass_context
 def shape(ctx: click.Context, /, architecture: str | None, **given: Any) -> int:
@@ -100,7 +102,7 @@ def shape(ctx: click.Context, /, architecture: str | None, **given: Any) -> int:
 
 
 @audit.command()
-@click.argument("code", metavar="[CODE]", required=False)
+@click.argument("code", metavar="[CODE]", required=False, shell_complete=completion.codes)
 @options_named("--format", "--output", "--width", "--no-color")
 @click.pass_context
 def rules(ctx: click.Context, /, code: str | None, **given: Any) -> int:

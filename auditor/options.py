@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from auditor import completion
+
 #: The narrowest table that keeps one word a cell for six platforms.
 _MIN_WIDTH = 60
 #: Where no terminal says how wide it is: a log, a file.
@@ -168,7 +170,8 @@ def _several(*flags: str, metavar: str, **settings: Any) -> tuple[str, Any]:
 
 def _listed(*flags: str, kind: str, known: _Names, **settings: Any) -> tuple[str, Any]:
     metavar = f"{kind.upper()}[,...]"
-    return _several(*flags, metavar=metavar, callback=names_of(kind, known), **settings)
+    settings |= {"callback": names_of(kind, known), "shell_complete": completion.listed(known)}
+    return _several(*flags, metavar=metavar, **settings)
 
 
 def _pairs(*flags: str, last: bool, **settings: Any) -> tuple[str, Any]:
@@ -181,7 +184,13 @@ _PLATFORM: Mapping[str, Any] = {"kind": "platform", "known": _platform_names}
 _OPTIONS = (
     _option("--vllm", metavar="SPEC", help=VLLM_HELP),
     _listed("-p", "--platform", help="Platforms to answer for; default all.", **_PLATFORM),
-    _several("-a", "--arch", metavar="GLOB", help="Architectures to answer for; default all."),
+    _several(
+        "-a",
+        "--arch",
+        metavar="GLOB",
+        shell_complete=completion.architectures,
+        help="Architectures to answer for; default all.",
+    ),
     _listed("--only", help="Show architectures with such a cell (json, csv: rows).", **_VERDICT),
     _listed("--fail-on", help="Exit with 1 if a row has such a verdict.", **_VERDICT),
     _option("-f", "--format", type=click.Choice(FORMATS), help="Default: table."),

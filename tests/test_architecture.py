@@ -55,12 +55,14 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.job",),
     ("auditor.api",),
     ("auditor.reports",),
+    ("auditor.completion",),
     ("auditor.options",),
     ("auditor.output",),
     ("auditor.publishing",),
     ("auditor.live",),
     ("auditor.cli",),
     ("auditor.main",),
+    ("auditor.action",),
     ("codemods",),
 )
 
