@@ -25,7 +25,7 @@ HEADER = (
 _HASATTR = {True: "true", False: "false", None: ""}
 
 
-def _cell(text: str | None) -> str:
+def cell(text: str | None) -> str:
     """One field; a leading apostrophe keeps a spreadsheet from running it as a formula.
 
     The list of first characters is the one of OWASP, "CSV Injection".
@@ -49,7 +49,7 @@ def _line(row: Row) -> list[str]:
         row.reason,
         " ".join(row.findings),
     )
-    return [_cell(field) for field in fields]
+    return [cell(field) for field in fields]
 
 
 def render(coverage: Coverage) -> str:
