@@ -27,13 +27,13 @@ Kind = Literal[
     "verdict",
     "head-path",
     "method-path",
-    "finding",
     "moved",
     "owner",
     "gained",
     "importable",
     "decided",
     "added",
+    "finding",
     "finding-gone",
 ]
 Severity = Literal["error", "warning", "note"]
@@ -51,13 +51,13 @@ KINDS: dict[Kind, str] = {
     "verdict": "the verdict is another one",
     "head-path": "compute_logits goes another way to its head",
     "method-path": "the method computes something else, and compute_logits does not",
-    "finding": "a finding that was not there before",
     "moved": "the entry resolves to another class or module",
     "owner": "the method comes from another class",
     "gained": "the class has the method now",
     "importable": "the class can be loaded again",
     "decided": "it can be said now",
     "added": "a new entry",
+    "finding": "a finding that was not there before",
     "finding-gone": "a finding that is there no more",
 }
 #: What fails a check unless ``--fail-on`` says otherwise.

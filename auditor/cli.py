@@ -5,7 +5,7 @@ Everything but click is imported where it is used, so that ``audit --help`` stay
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -13,9 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from auditor import __version__
-from auditor.errors import UsageError
-from auditor.options import OF_THE_DOCUMENT, ONE_FORMAT, Options, options_named
+from auditor import __version__, completion
+from auditor.errors import SourceError, UsageError
+from auditor.options import (
+    OF_A_SECTION,
+    OF_THE_DOCUMENT,
+    ONE_FORMAT,
+    Options,
+    drift_options,
+    options_named,
+)
 from auditor.output import deliver, encodable
 from auditor.reports.text import literal
 
@@ -47,6 +54,7 @@ Examples:
   audit explain EagleLlamaForCausalLM --platform xpu
   audit --live ~/venv
   audit shape
+  audit drift --against 0.31.0
   audit rules SD101
 """
 EXIT_CODES = """
@@ -61,6 +69,10 @@ Exit codes:
    70  a bug in draftaudit itself
   130  interrupted
 """
+DRIFT_EXIT_CODES = EXIT_CODES.replace(
+    "a row has a verdict named by --fail-on, or --live differs",
+    "a change is of a kind named by --fail-on",
+)
 
 COST_EXAMPLES = """
 \b
@@ -93,7 +105,7 @@ def audit(ctx: click.Context, /, **given: Any) -> int:
 
 
 @audit.command(epilog=EXIT_CODES)
-@click.argument("architecture", metavar="ARCH")
+@click.argument("architecture", metavar="ARCH", shell_complete=completion.architectures)
 @options_named(
     "--arch", "--only", "--format", "--live", "--live-timeout", *OF_THE_DOCUMENT, but=True
 )
@@ -108,7 +120,9 @@ def explain(ctx: click.Context, /, architecture: str, **given: Any) -> int:
 
 
 @audit.command(epilog=EXIT_CODES)
-@click.argument("architecture", metavar="[ARCH]", required=False)
+@click.argument(
+    "architecture", metavar="[ARCH]", required=False, shell_complete=completion.architectures
+)
 @options_named("--arch", "--only", "--live", "--live-timeout", *OF_THE_DOCUMENT, but=True)
 @click.pass_context
 def shape(ctx: click.Context, /, architecture: str | None, **given: Any) -> int:
@@ -122,8 +136,45 @@ def shape(ctx: click.Context, /, architecture: str | None, **given: Any) -> int:
     return _shape(options, architecture)
 
 
+@audit.command(epilog=EXIT_CODES)
+@options_named(
+    "--only", "--fail-on", "--format", "--width", "--no-color", "--live", "--live-timeout",
+    *OF_THE_DOCUMENT, but=True,
+)  # fmt: skip
+@click.pass_context
+def baseline(ctx: click.Context, /, **given: Any) -> int:
+    """Write what every draft model has to a file that is made to be committed.
+
+    Sorted text without timestamps, one line an entry and platform. Notes and reasons that a
+    reader has added to the file are kept when it is written again.
+    """
+    from auditor.drift_command import run_baseline
+
+    # The text is for machines too: what is told beside it goes to stderr.
+    options = replace(Options.merged(ctx, given), format="toml")
+    return run_baseline(options, _audits(options))
+
+
+@audit.command(epilog=DRIFT_EXIT_CODES)
+@options_named("--only", "--fail-on", "--live", "--live-timeout", *OF_A_SECTION, but=True)
+@drift_options
+@click.pass_context
+def drift(ctx: click.Context, /, **given: Any) -> int:
+    """Say what changed since a baseline, or against another source.
+
+    The source audited is that of --vllm. By default a check fails where the method was lost,
+    became unsafe, or stayed behind a change of compute_logits, and where a new entry lacks it.
+    """
+    from auditor.drift_command import Wanted, run_drift
+
+    names = Wanted.__dataclass_fields__
+    wanted = Wanted(**{name: given.pop(name) for name in names})
+    options = Options.merged(ctx, given)
+    return run_drift(options, wanted, _audits(options))
+
+
 @audit.command()
-@click.argument("code", metavar="[CODE]", required=False)
+@click.argument("code", metavar="[CODE]", required=False, shell_complete=completion.codes)
 @options_named("--format", "--output", "--width", "--no-color")
 @click.pass_context
 def rules(ctx: click.Context, /, code: str | None, **given: Any) -> int:
@@ -200,14 +251,13 @@ def _report(options: Options) -> int:
     from auditor import publishing
 
     publishing.check_usage(options)
-    source = _source(options)
-    coverage = _covered(source, options, options.arch)
+    coverage = _audit(options, options.arch)
     if options.into is not None:
-        stale = publishing.write_section(_rendered(coverage, options, source), options)
+        stale = publishing.write_section(_rendered(coverage, options), options)
         click.echo(f"{options.into}: {_SECTION[stale, options.check]}", err=True)
     else:
         stale = False
-        deliver(_rendered(coverage, options, source), options)
+        deliver(_rendered(coverage, options), options)
     if options.summary is not None:
         publishing.summarise(coverage, options)
     _say_what_is_missing(coverage, options)
@@ -261,7 +311,28 @@ def _shape(options: Options, architecture: str | None) -> int:
     return _exit_code(coverage, options)
 
 
-def _source(options: Options) -> Source:
+def _audits(options: Options) -> Callable[[str | None, Sequence[str]], Coverage]:
+    """Audits of what ``--vllm`` names, and of what ``--against`` does, on platforms."""
+
+    def run(spec: str | None, platforms: Sequence[str]) -> Coverage:
+        chosen = replace(options, platform=tuple(platforms) or options.platform)
+        if spec is None:
+            return _audit(chosen, options.arch)
+        try:
+            return _audit(replace(chosen, vllm=spec), (), why="given by --against")
+        except SourceError as error:
+            raise _of_against(error) from error
+
+    return run
+
+
+def _of_against(error: SourceError) -> SourceError:
+    """The error in the words of the option that the source was named by."""
+    where, step = (text.replace("--vllm", "--against") for text in (error.where, error.next_step))
+    return SourceError(error.what, where=where, next_step=step)
+
+
+def _source(options: Options, why: str | None = None) -> Source:
     """The tree to audit; says which one it is, and why, before anything can go wrong with it."""
     from auditor.sources.open import open_source
     from auditor.sources.progress import console_progress
@@ -269,7 +340,7 @@ def _source(options: Options) -> Source:
     progress = console_progress(quiet=options.quiet)
     source = open_source(options.vllm, cwd=Path.cwd(), cache=_cache(options), progress=progress)
     if not options.quiet:
-        line = literal(f"{source.label} from {source.origin} ({source.why})")
+        line = literal(f"{source.label} from {source.origin} ({why or source.why})")
         click.echo(encodable(line), err=not (options.for_people and options.to_stdout))
     return source
 
@@ -298,16 +369,12 @@ def _request(options: Options, architectures: tuple[str, ...]) -> Request:
     )
 
 
-def _audit(options: Options, architectures: tuple[str, ...]) -> Coverage:
-    return _covered(_source(options), options, architectures)
-
-
-def _covered(source: Source, options: Options, architectures: tuple[str, ...]) -> Coverage:
+def _audit(options: Options, architectures: tuple[str, ...], why: str | None = None) -> Coverage:
     """The document; a glob without a match is an error, even where another one matches."""
     from auditor.api import Resources
     from auditor.api import audit as run
 
-    request = _request(options, architectures)
+    source, request = _source(options, why), _request(options, architectures)
     try:
         coverage = run(source, request, Resources(_cache(options).folder))
     except UsageError as error:
@@ -334,7 +401,7 @@ def _no_architecture(glob: str, source: Source, request: Request) -> UsageError:
     return UsageError(what, next_step=hint(glob, known))
 
 
-def _rendered(coverage: Coverage, options: Options, source: Source) -> str:
+def _rendered(coverage: Coverage, options: Options) -> str:
     from auditor.reports.rows import filtered
 
     match "markdown" if options.into is not None else options.format:
@@ -353,8 +420,7 @@ def _rendered(coverage: Coverage, options: Options, source: Source) -> str:
         case "sarif" | "github":
             from auditor import publishing
 
-            prefix = publishing.repository_prefix(source, options.vllm, Path.cwd())
-            return publishing.for_host(coverage, options, prefix)
+            return publishing.for_host(coverage, options)
         case _:
             from auditor.reports import table
 

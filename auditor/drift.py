@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from auditor.changes import (
     FAILING,
+    KINDS,
     SCHEMA_VERSION,
     Change,
     Drift,
@@ -71,7 +72,7 @@ def drift_since(before: Snapshot, after: Coverage, fail_on: Iterable[Kind] = FAI
             after=after.source,
             baseline=before.baseline,
             platforms=after.platforms,
-            fail_on=tuple(sorted(kinds)),
+            fail_on=tuple(kind for kind in KINDS if kind in kinds),
             compared=comparison.compared,
             changes=tuple(judged(change, kinds) for change in comparison.changes()),
             undecided=tuple(_undecided(after, "after")),
@@ -109,12 +110,10 @@ class _Now:
 
     def defined(self) -> Where:
         """The line of the class; where it cannot be loaded, the line that stops it."""
-        if self.row.error is not None and self.row.error.chain:
-            raised = [step for step in self.row.error.chain if step.kind != "fact"]
-            return raised[-1].path, raised[-1].line
-        if not self.row.class_:
-            return _last(self.row)
-        return _step(self.row, "class")
+        if self.row.error is not None:
+            chain = [s for s in self.row.error.chain if s.line and s.kind != "fact"]
+            return (chain[-1].path, chain[-1].line) if chain else _last(self.row)
+        return _step(self.row, "class") if self.row.class_ else _last(self.row)
 
     def provider(self) -> Where:
         """The line of the capability's definition, else that of the class."""

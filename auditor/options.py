@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from auditor import completion
+
 #: The narrowest table that keeps one word a cell for six platforms.
 _MIN_WIDTH = 60
 #: Where no terminal says how wide it is: a log, a file.
@@ -25,8 +27,10 @@ the latest release."""
 OWN_PYTHON = "\0"
 #: The value of ``--summary`` without one.
 STEP_SUMMARY = "\0"
+#: The options that are about a section of a file.
+OF_A_SECTION = ("--into", "--marker", "--check")
 #: The options that are about the report of the whole document.
-OF_THE_DOCUMENT = ("--summary", "--into", "--marker", "--check")
+OF_THE_DOCUMENT = ("--summary", *OF_A_SECTION)
 
 _Command = Callable[..., int]
 
@@ -61,6 +65,21 @@ def names_of(kind: str, known: _Names) -> _Callback:
         return tuple(dict.fromkeys(names))
 
     return parse
+
+
+def _kinds(
+    ctx: click.Context, param: click.Parameter, values: Sequence[str]
+) -> tuple[str, ...] | None:
+    """Kinds of change; None where none is given."""
+    from auditor.changes import KINDS
+
+    if not values:
+        return None
+    every = (*KINDS, "none", "any")
+    named: Any = names_of("kind of change", lambda: every)(ctx, param, values)
+    if "any" in named:
+        return tuple(KINDS)
+    return tuple(name for name in named if name != "none")
 
 
 def pairs_split_at(*, last: bool) -> _Callback:
@@ -168,7 +187,8 @@ def _several(*flags: str, metavar: str, **settings: Any) -> tuple[str, Any]:
 
 def _listed(*flags: str, kind: str, known: _Names, **settings: Any) -> tuple[str, Any]:
     metavar = f"{kind.upper()}[,...]"
-    return _several(*flags, metavar=metavar, callback=names_of(kind, known), **settings)
+    settings |= {"callback": names_of(kind, known), "shell_complete": completion.listed(known)}
+    return _several(*flags, metavar=metavar, **settings)
 
 
 def _pairs(*flags: str, last: bool, **settings: Any) -> tuple[str, Any]:
@@ -181,7 +201,13 @@ _PLATFORM: Mapping[str, Any] = {"kind": "platform", "known": _platform_names}
 _OPTIONS = (
     _option("--vllm", metavar="SPEC", help=VLLM_HELP),
     _listed("-p", "--platform", help="Platforms to answer for; default all.", **_PLATFORM),
-    _several("-a", "--arch", metavar="GLOB", help="Architectures to answer for; default all."),
+    _several(
+        "-a",
+        "--arch",
+        metavar="GLOB",
+        shell_complete=completion.architectures,
+        help="Architectures to answer for; default all.",
+    ),
     _listed("--only", help="Show architectures with such a cell (json, csv: rows).", **_VERDICT),
     _listed("--fail-on", help="Exit with 1 if a row has such a verdict.", **_VERDICT),
     _option("-f", "--format", type=click.Choice(FORMATS), help="Default: table."),
@@ -230,6 +256,30 @@ _OPTIONS = (
     _option("--cache-dir", metavar="DIR", help="Where downloads and parsed files are kept."),
     _option("--no-cache", is_flag=True, help="Neither read nor write a cache."),
 )
+
+_DRIFT_OPTIONS = (
+    click.option("--baseline", metavar="FILE", help="Compare with what audit baseline wrote."),
+    click.option("--against", metavar="SPEC", help="Compare with another source, as for --vllm."),
+    click.option(
+        "--fail-on",
+        "fail_on",
+        multiple=True,
+        metavar="KIND[,...]",
+        callback=_kinds,
+        help="Exit with 1 on such a change; 'none', 'any'. "
+        "Default: lost,unsafe,silent,added-without.",
+    ),
+    click.option("--update", is_flag=True, help="Take what is new into the baseline."),
+    click.option("--prune", is_flag=True, help="Take out of it what means nothing any more."),
+    click.option("--accept", metavar="REASON", help="With --update: why its gaps are accepted."),
+)
+
+
+def drift_options(command: _Command) -> _Command:
+    """What ``audit drift`` has beside the options of an audit."""
+    for option in reversed(_DRIFT_OPTIONS):
+        command = option(command)
+    return command
 
 
 #: The formats of a command whose answer is about one architecture.

@@ -26,10 +26,19 @@ def deliver(text: str, options: Options) -> None:
     if options.output is None or options.to_stdout:
         _print(encodable(text) if options.for_people else text.encode())
         return
+    write(options.output, text)
+
+
+def write(path: str, text: str) -> None:
+    """Write UTF-8 to a file that is whole or untouched; what a link leads to, not the link.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
     try:
-        replace_file(Path(os.path.realpath(options.output)), text.encode())
+        replace_file(Path(os.path.realpath(path)), text.encode())
     except OSError as error:
-        where = options.output or "--output"
+        where = path or "--output"
         raise UsageError(f"cannot be written: {error.strerror}", where=where) from error
 
 

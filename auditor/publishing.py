@@ -18,8 +18,8 @@ from auditor.reports.problems import Catalogue, Report, report_of
 from auditor.ruletexts import cell_rules, change_rules, coded_rules, rule_names
 
 if TYPE_CHECKING:
+    from auditor.changes import Drift
     from auditor.coverage import Coverage
-    from auditor.sources.tree import Source
 
 #: Where a step of GitHub Actions says that its summary goes.
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
@@ -38,39 +38,68 @@ def catalogue() -> Catalogue:
     )
 
 
-def repository_prefix(source: Source, spec: str | None, cwd: Path) -> str:
+def repository_prefix(spec: str | None, cwd: Path) -> str:
     """From the root of the repository to the folder that holds ``vllm/``, with a slash at its end.
 
     Empty where both are one, and for a source that is not of a repository.
+
+    Args:
+        spec: what ``--vllm`` names.
+        cwd: the working directory.
     """
-    folder = _folder(source, spec, cwd)
-    if folder is None:
-        return ""
-    for parent in (folder, *folder.parents):
+    folder = _folder(spec, cwd)
+    return _below_repository(folder, "/") if folder is not None else ""
+
+
+def _below_repository(path: Path, end: str = "") -> str:
+    """``path`` from the root of the repository that it is in; empty where that is none, or it."""
+    for parent in (path, *path.parents):
         if (parent / ".git").exists():
-            relative = folder.relative_to(parent).as_posix()
-            return "" if relative == "." else f"{relative}/"
+            relative = path.relative_to(parent).as_posix()
+            return "" if relative == "." else f"{relative}{end}"
     return ""
 
 
-def _folder(source: Source, spec: str | None, cwd: Path) -> Path | None:
-    """Where the files of the source stand in a checkout."""
+def _folder(spec: str | None, cwd: Path) -> Path | None:
+    """Where the files of a source stand in a checkout: the folder that holds ``vllm/``."""
     from auditor.sources.folder import package_root
+    from auditor.sources.open import checkout_around
     from auditor.sources.spec import split_revision
 
-    if source.kind == "folder":
-        return Path(source.origin).resolve()
-    revision = split_revision(spec, cwd) if source.kind == "git" and spec else None
+    if spec is None:
+        root = checkout_around(cwd)
+        return root.resolve() if root is not None else None
+    if os.path.lexists(cwd / os.path.expanduser(spec)):
+        return package_root((cwd / os.path.expanduser(spec)).resolve())
+    revision = split_revision(spec, cwd)
     if revision is None:
         return None
     folder = revision[0].resolve()
     return next((up for up in (folder, *folder.parents) if package_root(up) == up), folder)
 
 
-def for_host(coverage: Coverage, options: Options, prefix: str) -> str:
+def for_host(coverage: Coverage, options: Options) -> str:
     """The report as SARIF, or as annotations."""
     texts = catalogue()
     report = report_of(coverage, texts, only=options.only, failing=options.fail_on)
+    return _rendered(report, texts, options)
+
+
+def drift_for_host(drift: Drift, options: Options) -> str:
+    """The same of a drift."""
+    texts = catalogue()
+    return _rendered(_report_of_drift(drift, texts), texts, options)
+
+
+def _report_of_drift(drift: Drift, texts: Catalogue) -> Report:
+    from auditor.reports.drifted import report_of_drift
+
+    file = _below_repository(Path(drift.baseline).resolve()) if drift.baseline else ""
+    return report_of_drift(drift, texts, baseline=file)
+
+
+def _rendered(report: Report, texts: Catalogue, options: Options) -> str:
+    prefix = repository_prefix(options.vllm, Path.cwd())
     if options.format == "sarif":
         from auditor.reports import sarif
 
@@ -123,7 +152,17 @@ def check_usage(options: Options) -> None:
 
 def summarise(coverage: Coverage, options: Options) -> None:
     """Append the summary to the file that was asked for; says so where it has no room."""
-    report = report_of(coverage, catalogue(), only=options.only, failing=options.fail_on)
+    _summarise(
+        report_of(coverage, catalogue(), only=options.only, failing=options.fail_on), options
+    )
+
+
+def summarise_drift(drift: Drift, options: Options) -> None:
+    """The same of a drift."""
+    _summarise(_report_of_drift(drift, catalogue()), options)
+
+
+def _summarise(report: Report, options: Options) -> None:
     if not append_summary(report, str(options.summary), os.environ):
         click.echo(f"the summary has no room left below {summary.LIMIT} bytes", err=True)
 

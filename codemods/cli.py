@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from auditor import __version__
+from auditor import __version__, completion
 from auditor.errors import UsageError
 from auditor.main import command as audit
 from auditor.main import process
@@ -30,6 +30,12 @@ _SHARED = options_named(
     "--vllm", "--platform", "--quiet", "--assume", "--env", "with_module", "without_module",
     "--cache-dir", "--no-cache",
 )  # fmt: skip
+_ARCHITECTURES = click.argument(
+    "architectures",
+    metavar="[ARCH|GLOB]...",
+    nargs=-1,
+    shell_complete=completion.architectures,
+)
 _version = click.version_option(__version__, prog_name="draftaudit", message="%(prog)s %(version)s")
 
 EXIT_CODES = """
@@ -59,7 +65,7 @@ def codemod(ctx: click.Context) -> int:
 
 
 @codemod.command("list", epilog=EXIT_CODES)
-@click.argument("architectures", metavar="[ARCH|GLOB]...", nargs=-1)
+@_ARCHITECTURES
 @_SHARED
 @click.option("-f", "--format", "form", type=click.Choice(["table", "json"]), default="table")
 def list_(architectures: tuple[str, ...], form: str, **given: Any) -> int:
@@ -74,7 +80,7 @@ def list_(architectures: tuple[str, ...], form: str, **given: Any) -> int:
 
 
 @codemod.command(epilog=EXIT_CODES)
-@click.argument("architectures", metavar="[ARCH|GLOB]...", nargs=-1)
+@_ARCHITECTURES
 @_SHARED
 @click.option("-f", "--format", "form", type=click.Choice(["diff", "json"]), default="diff")
 @click.option("-o", "--output", metavar="DIR", help="One patch file a family, there.")
@@ -135,7 +141,7 @@ def apply(
 
 
 @codemod.command("tests", epilog=EXIT_CODES)
-@click.argument("architectures", metavar="[ARCH|GLOB]...", nargs=-1)
+@_ARCHITECTURES
 @_SHARED
 @click.option("-o", "--output", metavar="DIR", help="One file a patched class, there.")
 def tests_(architectures: tuple[str, ...], output: str | None, **given: Any) -> int:
@@ -161,7 +167,7 @@ def tests_(architectures: tuple[str, ...], output: str | None, **given: Any) -> 
 
 
 @codemod.command(epilog=EXIT_CODES)
-@click.argument("architectures", metavar="[ARCH|GLOB]...", nargs=-1)
+@_ARCHITECTURES
 @_SHARED
 @click.option("--live", metavar="PYTHON", help="Run tests and mutants in the vLLM of this Python.")
 @click.option("--live-timeout", type=float, metavar="SECONDS", help="From answer to answer.")
@@ -186,7 +192,7 @@ def verify(
 
 
 @codemod.command(epilog=EXIT_CODES)
-@click.argument("architectures", metavar="[ARCH|GLOB]...", nargs=-1)
+@_ARCHITECTURES
 @_SHARED
 def check(architectures: tuple[str, ...], **given: Any) -> int:
     """Exit with 1 if something could be patched."""

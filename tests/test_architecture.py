@@ -20,6 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.changes",),
     ("auditor.snapshot",),
     ("auditor.drift",),
+    ("auditor.baseline",),
     ("auditor.sources",),
     ("auditor.rulesdata",),
     ("auditor.ruletexts",),
@@ -55,12 +56,15 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.job",),
     ("auditor.api",),
     ("auditor.reports",),
+    ("auditor.completion",),
     ("auditor.options",),
     ("auditor.output",),
     ("auditor.publishing",),
     ("auditor.live", "auditor.cost"),
+    ("auditor.drift_command",),
     ("auditor.cli",),
     ("auditor.main",),
+    ("auditor.action",),
     ("codemods",),
 )
 

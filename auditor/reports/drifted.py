@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
-from auditor.changes import KINDS, Change, Drift, Undecided
+from auditor.changes import Drift, Undecided
 from auditor.coverage import UndecidedItem
-from auditor.reports import rows as view
+from auditor.reports.drift.groups import Group, advice, groups, heading, kinds_shown, summary
 from auditor.reports.problems import (
     Catalogue,
     Problem,
@@ -27,72 +26,42 @@ def report_of_drift(drift: Drift, catalogue: Catalogue, *, baseline: str = "") -
         baseline: the file of the baseline, from the root of the repository; empty where the path
             in the document will do.
     """
-    found = (_of_changes(drift, group, catalogue, baseline) for group in gathered(drift))
+    found = (_of_group(drift, group, catalogue, baseline) for group in groups(drift))
     return Report(
         capability=drift.capability,
-        title=title(drift),
-        lines=tuple(counts(drift)),
+        title=heading(drift),
+        lines=tuple(_lines(drift)),
         problems=most_severe_first(found, catalogue),
         undecided=tuple(map(_undecided, drift.undecided)),
     )
 
 
-def title(drift: Drift) -> str:
-    """What was compared with what."""
-    return f"{drift.capability} in {drift.after.label}, compared with {_before(drift)}"
+def _lines(drift: Drift) -> Iterator[str]:
+    """How much of each kind there is, what that means, and what to do."""
+    if drift.changes:
+        yield summary(drift)
+    for kind, meaning in kinds_shown(drift):
+        fails = ", which fails the check" if kind in drift.fail_on else ""
+        yield f"{kind}: {meaning}{fails}"
+    yield from advice(drift)
 
 
-def _before(drift: Drift) -> str:
-    return f"{drift.baseline} ({drift.before.label})" if drift.baseline else drift.before.label
-
-
-def counts(drift: Drift) -> Iterator[str]:
-    """How many rows were compared, and how many changes there are of each kind."""
-    failing = len(drift.failing)
-    total = len(drift.changes)
-    yield f"{drift.compared} rows compared: {total} changes, {failing} of them fail the check"
-    count = Counter(change.kind for change in drift.changes)
-    for kind, meaning in KINDS.items():
-        if count[kind]:
-            fails = ", fails the check" if kind in drift.fail_on else ""
-            yield f"{kind}: {count[kind]} ({meaning}{fails})"
-
-
-def gathered(drift: Drift) -> Iterator[tuple[Change, ...]]:
-    """Changes of one architecture that say the same at one place, whatever the platform."""
-    groups: dict[tuple[object, ...], list[Change]] = {}
-    for change in drift.changes:
-        message = view.impersonal(change.message, change.platform)
-        key = (change.architecture, change.kind, change.severity, change.side, change.path,
-               change.line, message, change.accepted)  # fmt: skip
-        groups.setdefault(key, []).append(change)
-    yield from map(tuple, groups.values())
-
-
-def sentence(drift: Drift, changes: tuple[Change, ...]) -> str:
-    """The architecture, where, and what happened; with the reason for which it is accepted."""
-    first = changes[0]
-    where = on_platforms([change.platform for change in changes], drift.platforms)
-    accepted = f" (accepted: {first.accepted})" if first.accepted else ""
-    return f"{first.architecture} {where}: {first.message}{accepted}"
-
-
-def _of_changes(
-    drift: Drift, changes: tuple[Change, ...], catalogue: Catalogue, baseline: str
-) -> Problem:
-    first = changes[0]
-    in_baseline = first.side == "baseline" and bool(first.path)
-    path = (baseline or first.path) if in_baseline else first.path
+def _of_group(drift: Drift, group: Group, catalogue: Catalogue, baseline: str) -> Problem:
+    change = group.change
+    in_baseline = change.side == "baseline" and bool(change.path)
+    path = (baseline or change.path) if in_baseline else change.path
+    where = on_platforms(group.platforms, drift.platforms)
+    accepted = f" (accepted: {change.accepted})" if change.accepted else ""
     return Problem(
-        code=catalogue.changes[first.kind],
-        severity=first.severity,
-        message=sentence(drift, changes),
+        code=catalogue.changes[change.kind],
+        severity=change.severity,
+        message=f"{change.architecture} {where}: {change.message}{accepted}",
         path=path or registry_path(drift.registry),
-        line=max(first.line, 1),
+        line=max(change.line, 1),
         text="",
-        identity=f"{first.architecture}\0{first.message}",
-        architectures=(first.architecture,),
-        platforms=tuple(change.platform for change in changes),
+        identity=f"{change.architecture}\0{change.message}",
+        architectures=(change.architecture,),
+        platforms=group.platforms,
         outside=in_baseline,
     )
 

@@ -37,7 +37,12 @@ def _lines(report: Report, catalogue: Catalogue, prefix: str) -> Iterator[str]:
         of_type = (problem for problem in report.problems if problem.severity == severity)
         for problem in islice(of_type, room):
             yield _annotation(command, problem, catalogue, prefix)
-    yield f"::notice title=draftaudit::{_data(_in_all(report))}"
+    yield message("notice", _in_all(report))
+
+
+def message(command: str, text: str) -> str:
+    """An annotation without a place."""
+    return f"::{command} title=draftaudit::{_data(literal(text))}"
 
 
 def _annotation(command: str, problem: Problem, catalogue: Catalogue, prefix: str) -> str:

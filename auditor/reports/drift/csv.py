@@ -1,4 +1,4 @@
-"""A Drift with one line a change, for spreadsheets."""
+"""One line a change, for spreadsheets."""
 
 from __future__ import annotations
 
@@ -19,8 +19,13 @@ HEADER = (
     "message",
     "path",
     "line",
+    "side",
     "also",
+    "verdict_before",
+    "verdict_after",
+    "code",
     "accepted",
+    "note",
 )
 
 
@@ -34,18 +39,16 @@ def render(drift: Drift) -> str:
 
 
 def _line(change: Change) -> list[str]:
-    fields = (
-        change.kind,
-        change.architecture,
-        change.platform,
-        change.before,
-        change.after,
-        "true" if change.failing else "false",
-        change.severity,
-        change.message,
-        change.path,
-        str(change.line) if change.line else None,
-        " ".join(change.also),
-        change.accepted,
-    )
-    return [cell(field) for field in fields]
+    return [cell(_text(getattr(change, name))) for name in HEADER]
+
+
+def _text(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return str(value).lower()
+        case tuple():
+            return " ".join(map(str, value))
+        case _:
+            return str(value)

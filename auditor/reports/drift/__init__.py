@@ -1,0 +1,1 @@
+"""Reports of a drift: functions of the Drift document alone, one file each."""
