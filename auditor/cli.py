@@ -14,7 +14,7 @@ import click
 
 from auditor import __version__
 from auditor.errors import UsageError
-from auditor.options import ONE_FORMAT, Options, options_named
+from auditor.options import ONE_FORMAT, SOURCES, Options, options_named
 from auditor.output import deliver, encodable
 from auditor.reports.text import literal
 
@@ -35,6 +35,7 @@ Examples:
   audit --platform rocm
   audit --vllm 0.11.0 --only no,import --format markdown
   audit explain EagleLlamaForCausalLM --platform xpu
+  audit --vllm 0.32.0 --vllm 0.33.0 --format html -o report.html
   audit --live ~/venv
   audit shape
   audit rules SD101
@@ -58,14 +59,15 @@ Exit codes:
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="draftaudit", message="%(prog)s %(version)s")
-@options_named(but=True)
+@SOURCES
+@options_named("--vllm", but=True)
 @click.pass_context
 def audit(ctx: click.Context, /, **given: Any) -> int:
     """Say which draft models have get_top_tokens, on which platform.
 
     The audited vLLM is neither imported nor executed.
     """
-    return OK if ctx.invoked_subcommand else _report(Options(**given))
+    return OK if ctx.invoked_subcommand else _report(Options.of_group(given))
 
 
 @audit.command(epilog=EXIT_CODES)
@@ -151,10 +153,30 @@ def schema(ctx: click.Context, /, document: str, **given: Any) -> int:
 def _report(options: Options) -> int:
     if options.live is not None or options.live_timeout is not None:
         return _live(options)
+    if options.format == "html":
+        return _page(options)
+    if options.compared:
+        raise UsageError("only --format html compares several sources", where="--vllm")
     coverage = _audit(options, options.arch)
     deliver(_rendered(coverage, options), options)
     _say_what_is_missing(coverage, options)
     return _exit_code(coverage, options)
+
+
+def _page(options: Options) -> int:
+    from auditor.api import Resources
+    from auditor.reports import html
+    from auditor.several import audit_each
+
+    if options.compared:
+        sources = (_source(replace(options, vllm=spec)) for spec in options.sources)
+        resources = Resources(_cache(options).folder)
+        coverages = audit_each(sources, _request(options, options.arch), resources)
+    else:
+        coverages = [_audit(options, options.arch)]
+    deliver(html.render(coverages, only=options.only), options)
+    codes = {_exit_code(coverage, options) for coverage in coverages}
+    return next(code for code in (FINDINGS, INCOMPLETE, OK) if code in codes)
 
 
 def _live(options: Options) -> int:

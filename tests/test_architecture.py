@@ -53,6 +53,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.reports",),
     ("auditor.options",),
     ("auditor.output",),
+    ("auditor.several",),
     ("auditor.live",),
     ("auditor.cli",),
     ("auditor.main",),
