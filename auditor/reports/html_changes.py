@@ -116,7 +116,7 @@ def _kind(was: str, now: str) -> Kind:
 
 def _below_the_verdict(old: _Cell, new: _Cell) -> Iterator[tuple[Kind, str, str]]:
     was, now = _path(old[1]), _path(new[1])
-    if was != now:
+    if was and now and was != now:
         yield "head", was, now
     if old[0].class_ is not None and new[0].class_ is not None:
         before, after = view.resolves_to(old[0]), view.resolves_to(new[0])

@@ -149,6 +149,7 @@
       }
     }
     for (const head of table.heads) head.hidden = !shows(head.dataset.platform);
+    $("table.matrix", table.section)?.classList.toggle("filtered", state.verdicts.size > 0);
     const none = $(".none", table.section);
     if (none) none.hidden = shown > 0 || table.lines.length === 0;
     say(shown, table);
@@ -279,7 +280,7 @@
     const chain = cell.evidence.filter((step) => step.kind !== "guard");
     const guards = cell.evidence.filter((step) => step.kind === "guard");
     return [
-      h("header", {},
+      h("div", { class: "top" },
         h("button", { type: "button", class: "close", "aria-label": "Close the details", click: close }, "×"),
         h("h2", { id: "details-title", tabindex: "-1" }, architecture, " ", h("span", {}, "on ", platform)),
         h("p", { class: "answer" }, badge(cell.verdict), " ", page.verdicts[cell.verdict]),
