@@ -19,6 +19,7 @@ from auditor.options import (
     OF_A_SECTION,
     OF_THE_DOCUMENT,
     ONE_FORMAT,
+    SOURCES,
     Options,
     drift_options,
     options_named,
@@ -52,6 +53,7 @@ Examples:
   audit --platform rocm
   audit --vllm 0.11.0 --only no,import --format markdown
   audit explain EagleLlamaForCausalLM --platform xpu
+  audit --vllm 0.32.0 --vllm 0.33.0 --format html -o report.html
   audit --live ~/venv
   audit shape
   audit drift --against 0.31.0
@@ -94,14 +96,15 @@ def _sizes(flag: str, **settings: Any) -> Callable[[_Command], _Command]:
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="draftaudit", message="%(prog)s %(version)s")
-@options_named(but=True)
+@SOURCES
+@options_named("--vllm", but=True)
 @click.pass_context
 def audit(ctx: click.Context, /, **given: Any) -> int:
     """Say which draft models have get_top_tokens, on which platform.
 
     The audited vLLM is neither imported nor executed.
     """
-    return OK if ctx.invoked_subcommand else _report(Options(**given))
+    return OK if ctx.invoked_subcommand else _report(Options.of_group(given))
 
 
 @audit.command(epilog=EXIT_CODES)
@@ -251,6 +254,10 @@ def _report(options: Options) -> int:
     from auditor import publishing
 
     publishing.check_usage(options)
+    if options.format == "html":
+        return _page(options)
+    if options.compared:
+        raise UsageError("only --format html compares several sources", where="--vllm")
     coverage = _audit(options, options.arch)
     if options.into is not None:
         stale = publishing.write_section(_rendered(coverage, options), options)
@@ -271,6 +278,22 @@ _SECTION = {
     (False, False): "as it was",
     (False, True): "up to date",
 }
+
+
+def _page(options: Options) -> int:
+    from auditor.api import Resources
+    from auditor.reports import html
+    from auditor.several import audit_each
+
+    if options.compared:
+        sources = (_source(replace(options, vllm=spec)) for spec in options.sources)
+        resources = Resources(_cache(options).folder)
+        coverages = audit_each(sources, _request(options, options.arch), resources)
+    else:
+        coverages = [_audit(options, options.arch)]
+    deliver(html.render(coverages, only=options.only), options)
+    codes = {_exit_code(coverage, options) for coverage in coverages}
+    return next(code for code in (FINDINGS, INCOMPLETE, OK) if code in codes)
 
 
 def _live(options: Options) -> int:

@@ -18,10 +18,11 @@ _MIN_WIDTH = 60
 #: Where no terminal says how wide it is: a log, a file.
 _LOG_WIDTH = 120
 
-FORMATS = ("table", "json", "markdown", "csv", "sarif", "github")
+FORMATS = ("table", "json", "markdown", "csv", "sarif", "github", "html")
 VLLM_HELP = """The vLLM to audit: a folder, an archive, PATH@REVISION, 'installed', 'latest' or a
 version. Default: the checkout around the working directory, else the installed package, else
 the latest release."""
+SEVERAL_HELP = f"{VLLM_HELP} May be repeated with --format html, which compares them."
 
 #: The value of ``--live`` without one; nobody can type it.
 OWN_PYTHON = "\0"
@@ -134,18 +135,29 @@ class Options:
     into: str | None = None
     marker: str | None = None
     check: bool = False
+    compared: tuple[str, ...] = ()
+
+    @classmethod
+    def of_group(cls, given: Mapping[str, Any]) -> Options:
+        """Options of the group alone, whose ``--vllm`` may be repeated."""
+        first, *others = given["vllm"] or (None,)
+        return cls(**{**given, "vllm": first, "compared": tuple(others)})
 
     @classmethod
     def merged(cls, ctx: click.Context, given: Mapping[str, Any]) -> Options:
         """Options before the subcommand count as if they stood after it.
 
         Repeatable ones add up, of the others the later wins. One that the subcommand does not
-        have is an error, so that nothing the user typed is ignored.
+        have is an error, so that nothing the user typed is ignored; so are several sources.
         """
         before = _given(ctx.parent.params if ctx.parent else {})
         for param in ctx.parent.command.params if ctx.parent else ():
             if param.name in before and param.name not in given:
                 raise click.UsageError(f"{param.opts[-1]} has no meaning for {ctx.info_name}.", ctx)
+        if isinstance(specs := before.get("vllm"), tuple):
+            if len(specs) > 1:
+                raise click.UsageError(f"{ctx.info_name} is about one --vllm.", ctx)
+            before["vllm"] = specs[0]
         after = _given(given)
         both = {
             name: (*before[name], *value)
@@ -153,6 +165,11 @@ class Options:
             if name in before and isinstance(value, tuple)
         }
         return cls(**{**before, **after, **both})
+
+    @property
+    def sources(self) -> tuple[str | None, ...]:
+        """What to audit: one source, or several to compare."""
+        return (self.vllm, *self.compared)
 
     @property
     def in_color(self) -> bool:
@@ -281,6 +298,9 @@ def drift_options(command: _Command) -> _Command:
         command = option(command)
     return command
 
+
+#: ``--vllm`` of the group, which reports on several sources in one page.
+SOURCES: Callable[[_Command], _Command] = _several("--vllm", metavar="SPEC", help=SEVERAL_HELP)[1]
 
 #: The formats of a command whose answer is about one architecture.
 ONE_FORMAT = _option("-f", "--format", type=click.Choice(FORMATS[:2]), help="Default: table.")[1]

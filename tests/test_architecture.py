@@ -60,7 +60,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.options",),
     ("auditor.output",),
     ("auditor.publishing",),
-    ("auditor.live", "auditor.cost"),
+    ("auditor.live", "auditor.cost", "auditor.several"),
     ("auditor.drift_command",),
     ("auditor.cli",),
     ("auditor.main",),

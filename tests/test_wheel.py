@@ -123,3 +123,5 @@ def test_the_installed_audit_reads_a_tree(commands: Path, tmp_path: Path) -> Non
         "EagleLlamaForCausalLM": True,
         "DeepSeekMTPModel": False,
     }
+    page = run(commands / "audit", "--vllm", "tree", "--format", "html", cwd=tmp_path)
+    assert page.stdout.startswith("<!doctype html>")

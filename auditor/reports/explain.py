@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from msgspec.structs import replace
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -74,31 +73,10 @@ def _same_evidence(coverage: Coverage, rows: Sequence[Row]) -> Iterator[_Group]:
     groups: dict[tuple[Row, Head | None, tuple[Finding, ...]], list[str]] = {}
     for row in rows:
         found = view.findings_of(coverage, row)
-        key = (_anywhere(row), view.head_of(coverage, row), found)
+        key = (view.anywhere(row), view.head_of(coverage, row), found)
         groups.setdefault(key, []).append(row.platform)
     for (row, head, found), names in groups.items():
         yield _Group(tuple(names), row, head, found)
-
-
-def _anywhere(row: Row) -> Row:
-    """The row without its platform's name, so that the same evidence is equal.
-
-    Notes that name the platform (``true on rocm: taken``) say ``here`` instead; the title of the
-    block has the names. The imports that fail are shown with the error alone.
-    """
-
-    def here(steps: Sequence[Step]) -> tuple[Step, ...]:
-        return tuple(replace(step, note=view.impersonal(step.note, row.platform)) for step in steps)
-
-    error, reason, evidence = row.error, row.reason, row.evidence
-    if error is not None:
-        if error.chain and evidence[-len(error.chain) :] == error.chain:
-            evidence = evidence[: -len(error.chain)]
-        message = view.impersonal(error.message, row.platform)
-        error = replace(error, message=message, chain=here(error.chain))
-    if reason is not None:
-        reason = view.impersonal(reason, row.platform)
-    return replace(row, platform="", error=error, reason=reason, evidence=here(evidence))
 
 
 def _group(group: _Group, width: int) -> RenderableType:

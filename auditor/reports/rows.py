@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -20,6 +20,7 @@ from auditor.coverage import (
     Finding,
     Head,
     Row,
+    Step,
     UndecidedItem,
     VerdictName,
 )
@@ -167,6 +168,32 @@ def callers_of(coverage: Coverage, architecture: str) -> tuple[Caller, ...]:
 def impersonal(text: str, platform: str) -> str:
     """``text`` with ``here`` for ``on <platform>``, so that what is alike can be said once."""
     return re.sub(rf"\bon {re.escape(platform)}\b", "here", text)
+
+
+def anywhere(row: Row) -> Row:
+    """The row without its platform's name, so that the same evidence is equal.
+
+    Notes that name the platform (``true on rocm: taken``) say ``here`` instead; whoever shows the
+    row has its name. The imports that fail are shown with the error alone.
+    """
+
+    def here(steps: Sequence[Step]) -> tuple[Step, ...]:
+        return tuple(
+            msgspec.structs.replace(step, note=impersonal(step.note, row.platform))
+            for step in steps
+        )
+
+    error, reason, evidence = row.error, row.reason, row.evidence
+    if error is not None:
+        if error.chain and evidence[-len(error.chain) :] == error.chain:
+            evidence = evidence[: -len(error.chain)]
+        message = impersonal(error.message, row.platform)
+        error = msgspec.structs.replace(error, message=message, chain=here(error.chain))
+    if reason is not None:
+        reason = impersonal(reason, row.platform)
+    return msgspec.structs.replace(
+        row, platform="", error=error, reason=reason, evidence=here(evidence)
+    )
 
 
 def targets(rows: Collection[Row]) -> tuple[Target, ...]:
