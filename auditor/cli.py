@@ -96,6 +96,51 @@ def shape(ctx: click.Context, /, architecture: str | None, **given: Any) -> int:
     return _shape(options, architecture)
 
 
+@audit.command(epilog=EXIT_CODES)
+@click.argument("configs", metavar="[CONFIG]...", nargs=-1)
+@click.option("--survey", metavar="DIR", help="Every configuration below DIR, in one table.")
+@click.option(
+    "--method",
+    type=click.Choice(("mtp", "eagle", "eagle3", "dflash", "dspark", "draft_model")),
+    help="The speculative method; default: the one that vLLM chooses.",
+)
+@click.option("--model", metavar="NAME", help="What vLLM is told as the model; default: the path.")
+@click.option(
+    "--transformers",
+    "python",
+    metavar="PYTHON",
+    help="A Python with Transformers, asked for class defaults; default: the one that runs this.",
+)
+@options_named("--arch", "--only", "--fail-on", "--format", "--live", "--live-timeout", but=True)
+@ONE_FORMAT
+@click.pass_context
+def checkpoint(
+    ctx: click.Context,
+    /,
+    configs: tuple[str, ...],
+    survey: str | None,
+    method: str | None,
+    model: str | None,
+    python: str | None,
+    **given: Any,
+) -> int:
+    """Say which draft architecture a checkpoint's config.json comes to.
+
+    CONFIG is a config.json, a folder with one, or - for standard input. No code of a checkpoint is
+    run.
+    """
+    from auditor.checkpoints import command
+
+    options = Options.merged(ctx, given)
+    asked = command.Asked(configs, survey, method, model, python)
+    return command.run(
+        asked,
+        options,
+        lambda: (_source(options), _request(options, ())),
+        _cache(options).folder,
+    )
+
+
 @audit.command()
 @click.argument("code", metavar="[CODE]", required=False)
 @options_named("--format", "--output", "--width", "--no-color")
@@ -131,15 +176,19 @@ def _no_rule(code: str) -> UsageError:
 
 
 @audit.command()
-@click.argument("document", type=click.Choice(["coverage", "live"]), default="coverage")
+@click.argument(
+    "document", type=click.Choice(["coverage", "live", "checkpoint"]), default="coverage"
+)
 @options_named("--output")
 @click.pass_context
 def schema(ctx: click.Context, /, document: str, **given: Any) -> int:
-    """Print the JSON Schema of audit --format json; with live, of audit --live."""
+    """Print the JSON Schema of audit --format json, or of another document."""
     import json
 
     if document == "live":
         from auditor.live.document import json_schema
+    elif document == "checkpoint":
+        from auditor.checkpoints.document import json_schema
     else:
         from auditor.coverage import json_schema
 

@@ -54,6 +54,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.options",),
     ("auditor.output",),
     ("auditor.live",),
+    ("auditor.checkpoints",),
     ("auditor.cli",),
     ("auditor.main",),
     ("codemods",),
