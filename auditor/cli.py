@@ -41,6 +41,7 @@ DOCUMENTS = {
     "live": "auditor.live.document",
     "drift": "auditor.changes",
     "cost": "auditor.cost.document",
+    "checkpoint": "auditor.checkpoints.document",
 }
 OK, FINDINGS, USAGE, INCOMPLETE, BUG, INTERRUPTED = 0, 1, 2, 3, 70, 130
 
@@ -174,6 +175,54 @@ def drift(ctx: click.Context, /, **given: Any) -> int:
     wanted = Wanted(**{name: given.pop(name) for name in names})
     options = Options.merged(ctx, given)
     return run_drift(options, wanted, _audits(options))
+
+
+@audit.command(epilog=EXIT_CODES)
+@click.argument("configs", metavar="[CONFIG]...", nargs=-1)
+@click.option("--survey", metavar="DIR", help="Every configuration below DIR, in one table.")
+@click.option(
+    "--method",
+    type=click.Choice(("mtp", "eagle", "eagle3", "dflash", "dspark", "draft_model")),
+    help="The speculative method; default: the one that vLLM chooses.",
+)
+@click.option("--model", metavar="NAME", help="What vLLM is told as the model; default: the path.")
+@click.option(
+    "--transformers",
+    "python",
+    metavar="PYTHON",
+    help="A Python with Transformers, asked for class defaults; default: the one that runs this.",
+)
+@options_named(
+    "--arch", "--only", "--fail-on", "--format", "--live", "--live-timeout",
+    *OF_THE_DOCUMENT, but=True,
+)  # fmt: skip
+@ONE_FORMAT
+@click.pass_context
+def checkpoint(
+    ctx: click.Context,
+    /,
+    configs: tuple[str, ...],
+    survey: str | None,
+    method: str | None,
+    model: str | None,
+    python: str | None,
+    **given: Any,
+) -> int:
+    """Say which draft architecture a checkpoint's config.json comes to.
+
+    CONFIG is a config.json, a folder with one, or - for standard input. No code of a checkpoint is
+    run.
+    """
+    from auditor.checkpoints import command
+
+    options = Options.merged(ctx, given)
+    asked = command.Asked(configs, survey, method, model, python)
+    return command.run(
+        asked,
+        options,
+        lambda: (_source(options), _request(options, ())),
+        _cache(options).folder,
+    )
 
 
 @audit.command()

@@ -60,7 +60,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.options",),
     ("auditor.output",),
     ("auditor.publishing",),
-    ("auditor.live", "auditor.cost", "auditor.several"),
+    ("auditor.live", "auditor.cost", "auditor.several", "auditor.checkpoints"),
     ("auditor.drift_command",),
     ("auditor.cli",),
     ("auditor.main",),
