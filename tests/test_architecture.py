@@ -37,6 +37,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.builds",),
     ("auditor.environment",),
     ("auditor.registry",),
+    ("auditor.plugins",),
     ("auditor.engine", "auditor.loading"),
     ("auditor.contracts",),
     ("auditor.evidence",),
