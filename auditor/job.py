@@ -22,6 +22,7 @@ from auditor.coverage import (
     Coverage,
     Finding,
     Head,
+    Row,
     SourceInfo,
     Step,
     UndecidedItem,
@@ -105,7 +106,7 @@ class Job:
     ) -> None:
         self._plugins: Session | None = None
         if plugins:
-            self._plugins = _session(plugins, files, request)
+            self._plugins = _session(plugins, files, request, source.version)
         self._folder = folder
         self._look = look
         #: What ``look`` gave, in the order of platforms.
@@ -322,6 +323,8 @@ class Job:
 
     def _coverage(self, answers: list[PlatformAnswer], read: frozenset[str]) -> Coverage:
         """The document."""
+        rows = tuple(row for answer in answers for row in answer.rows)
+        remarks = self._plugin_findings(rows)
         return sorted_coverage(
             Coverage(
                 schema_version=SCHEMA_VERSION,
@@ -331,14 +334,24 @@ class Job:
                 platforms=self._names(),
                 imports="run" if self._request.run_imports else "skipped",
                 notes=(*self._notes(), *self._unused_options(answers)),
-                rows=tuple(row for answer in answers for row in answer.rows),
-                findings=tuple(_findings(answers)),
+                rows=_with_codes(rows, remarks) if remarks else rows,
+                findings=(*_findings(answers), *remarks),
                 undecided=tuple(self._undecided(answers)),
                 callers=tuple(self._callers()),
                 heads=tuple(_heads(answers)),
                 plugins=self._plugins.infos(self._names()) if self._plugins is not None else (),
             )
         )
+
+    def _plugin_findings(self, rows: tuple[Row, ...]) -> tuple[Finding, ...]:
+        """What is to be said of the plugins themselves."""
+        if self._plugins is None:
+            return ()
+        from auditor.plugins.remarks import On, Remarks
+
+        modules = self.program.modules
+        on = On(self.files, modules, self._contracts, self._capability, engine_rule())
+        return Remarks(self._plugins, on, rows).findings()
 
     def _digest(self, read: Iterable[str]) -> str:
         return digest_of({path: self.files.key(path) for path in read})
@@ -446,10 +459,18 @@ class Job:
             yield UndecidedItem("table", where.path, where.line, key, reason, tuple(names))
 
 
-def _session(plugins: Sequence[Plugin], files: Files, request: Request) -> Session:
+def _with_codes(rows: tuple[Row, ...], findings: tuple[Finding, ...]) -> tuple[Row, ...]:
+    from auditor.plugins.remarks import with_codes
+
+    return with_codes(rows, findings)
+
+
+def _session(
+    plugins: Sequence[Plugin], files: Files, request: Request, version: str | None
+) -> Session:
     from auditor.plugins.session import Session
 
-    return Session(plugins, files, target(), eager=request.run_imports)
+    return Session(plugins, files, target(), version, eager=request.run_imports)
 
 
 def _in_two(asked: Asked, tables: list[tuple[Platform, Table]]) -> list[PlatformAnswer]:

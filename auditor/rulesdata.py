@@ -428,6 +428,9 @@ class FindingRule(_Strict, frozen=True):
         why: what comes of it.
         fix: what to do.
         link: public code or discussion about it, or empty.
+        valid: plugins, with files of a release, of which this is not said; see
+            :func:`example_files`.
+        invalid: those of which it is.
     """
 
     code: str
@@ -436,6 +439,14 @@ class FindingRule(_Strict, frozen=True):
     why: str
     fix: str
     link: str = ""
+    valid: tuple[str, ...] = ()
+    invalid: tuple[str, ...] = ()
+
+
+def example_files(example: str) -> dict[str, str]:
+    """The files of an example: each begins with a line ``=== path``."""
+    parts = example.strip().split("=== ")[1:]
+    return {head.strip(): body for head, _, body in (part.partition("\n") for part in parts)}
 
 
 @cache

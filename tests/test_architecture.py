@@ -45,6 +45,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.analyzer",),
     ("auditor.verdicts",),
     ("auditor.findings",),
+    ("auditor.plugins.remarks",),
     ("auditor.introspector",),
     ("auditor.answers",),
     ("auditor.memo",),

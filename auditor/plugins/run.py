@@ -12,9 +12,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
+
 from auditor import facts as f
 from auditor.classes import Found, Missing, linearise, lookup
-from auditor.evaluation.frame import Frame
+from auditor.evaluation.frame import Frame, join
 from auditor.evaluation.import_statements import Conventions, Program
 from auditor.evaluation.machine import MAX_OWN_FORKS_ASKED
 from auditor.imports import ImportRun
@@ -22,6 +24,7 @@ from auditor.platforms import Platform
 from auditor.plugins.events import Event, Kind
 from auditor.plugins.guarded import effects_in
 from auditor.plugins.values import member_of_enum, shown
+from auditor.releases import exact
 from auditor.rulesdata import RegistryRule, head_rule
 from auditor.values import (
     UNBOUND,
@@ -35,6 +38,7 @@ from auditor.values import (
     Opaque,
     Place,
     PythonError,
+    Release,
     Trace,
     Undecided,
     Value,
@@ -45,6 +49,7 @@ if TYPE_CHECKING:
 
 _Keywords = tuple[tuple[str, Value], ...]
 #: Where Python looks for an importer: whoever changes these imports as it likes.
+_PARTS = ("public", "base_version", "release", "major", "minor", "micro", "is_devrelease")
 _HOOKS = ("sys.meta_path", "sys.path_hooks", "sys.path")
 
 
@@ -54,6 +59,7 @@ class PluginRun(ImportRun):
     Args:
         owners: the top-level packages of plugins, each with the plugin's name.
         rule: where models are registered.
+        versions: of the package and of the plugins, as far as they say them.
     """
 
     def __init__(
@@ -63,12 +69,14 @@ class PluginRun(ImportRun):
         conventions: Conventions,
         owners: Mapping[str, str],
         rule: RegistryRule,
+        versions: Mapping[str, str],
         *,
         eager: bool = True,
     ) -> None:
         super().__init__(program, platform, conventions, eager=eager)
         self.owners = owners
         self.rule = rule
+        self.versions = versions
         #: What plugins did so far, in order.
         self.events: list[Event] = []
         #: Containers of the package whose changes are written down: each with its dotted name.
@@ -204,6 +212,11 @@ class PluginRun(ImportRun):
         return super()._instance_attribute(owner, name, place)
 
     def _class_attribute(self, cls: ClassValue, name: str, place: Place) -> Value:
+        if name.startswith("__") and isinstance(lookup(cls, name), Missing):
+            decorated = any(one.decorators for one in linearise(cls) if isinstance(one, ClassValue))
+            if decorated:
+                # A decorator such as ``dataclass`` leaves what it knows of the class on it.
+                return Opaque(f"attribute {name} of {cls.qualname}", place, own=True)
         if self.asking is not None and any(
             isinstance(base, Foreign) and base.name.startswith("enum.") for base in linearise(cls)
         ):
@@ -224,9 +237,10 @@ class PluginRun(ImportRun):
         A base outside the tree has what every module has, and is taken to have nothing else.
         """
         owner = self.force(owner, frame)
-        if isinstance(owner, ClassValue) and self.plugin_of(frame.module.name):
+        asked = isinstance(owner, ClassValue) and not name.startswith("__")
+        if asked and self.plugin_of(frame.module.name):
             has = lookup(owner, name)
-            every = name.startswith("__") or name in self._of_every_module
+            every = name in self._of_every_module
             if isinstance(has, Missing) and not (has.foreign and every):
                 return missing()
             if isinstance(has, Found):
@@ -238,6 +252,37 @@ class PluginRun(ImportRun):
         if self.asking is not None or self._is_registry(function.bound):
             return False
         return super()._looks_into_unknown(function, given)
+
+    # --- versions
+
+    def installed_release(self, name: str, place: Place) -> Value:
+        """The version of a distribution; of the package and of plugins, the one that they say."""
+        known = self.versions.get(canonicalize_name(name))
+        return super().installed_release(name, place) if known is None else known
+
+    def foreign_attribute(self, name: str) -> Value:
+        """A dotted name outside the tree; a build writes the version of the package down."""
+        head, _, rest = name.partition(".")
+        if head in self.versions and rest.rpartition(".")[2] == "__version__":
+            return self.versions[head]
+        return super().foreign_attribute(name)
+
+    def attribute(self, owner: Value, name: str, frame: Frame, line: int) -> Value:
+        """``owner.name``; an exact version has its parts."""
+        version = owner.lowest if isinstance(owner, Release) else None
+        if version is not None and owner == exact(str(version)) and name in _PARTS:
+            return getattr(version, name)
+        return super().attribute(owner, name, frame, line)
+
+    def _perhaps_beyond(
+        self, value: Either, module: ModuleValue, name: str, place: Place, frame: Frame
+    ) -> Value:
+        """A name that some branches leave unbound; one that needs a variable set is left out."""
+        options = self.alive(value)
+        bound = [option for option in options if option[1] is not UNBOUND]
+        if bound and all(g.usual is False for g, option in options if option is UNBOUND):
+            return join(bound)
+        return super()._perhaps_beyond(value, module, name, place, frame)
 
     # --- containers of the package
 

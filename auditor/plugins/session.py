@@ -73,11 +73,18 @@ class Session:
         plugins: in the order in which they are loaded.
         files: the files of the joined tree.
         rule: the conventions of the package.
+        version: of the package, if it says one.
         eager: whether imports are followed at once.
     """
 
     def __init__(
-        self, plugins: Sequence[Plugin], files: Files, rule: TargetRule, *, eager: bool
+        self,
+        plugins: Sequence[Plugin],
+        files: Files,
+        rule: TargetRule,
+        version: str | None,
+        *,
+        eager: bool,
     ) -> None:
         self.plugins = tuple(plugins)
         self.rule = rule
@@ -85,6 +92,9 @@ class Session:
         self._eager = eager
         self._taken = frozenset({rule.package.name, *(r for one in plugins for r in one.roots)})
         self._owners = {root: one.name for one in self.plugins for root in one.roots}
+        self._versions = {one.name: one.version for one in self.plugins if one.version}
+        if version is not None:
+            self._versions[rule.package.name] = version
         #: What asking for platforms found, by the name of the plugin.
         self.given: dict[str, Given] = {}
         #: The processes that were started, by platform.
@@ -94,6 +104,10 @@ class Session:
     def roots(self) -> frozenset[str]:
         """The top-level packages of all plugins."""
         return frozenset(self._owners)
+
+    def plugin_of(self, module: str) -> str:
+        """The plugin that a module belongs to, or an empty text."""
+        return self._owners.get(module.partition(".")[0], "")
 
     def _points(self, plugin: Plugin, group: str) -> Iterator[EntryPoint]:
         return (entry for entry in plugin.entry_points if entry.group == group)
@@ -135,7 +149,13 @@ class Session:
 
     def _run(self, program: Program, platform: Platform, conventions: Conventions) -> PluginRun:
         return PluginRun(
-            program, platform, conventions, self._owners, self.rule.registry, eager=self._eager
+            program,
+            platform,
+            conventions,
+            self._owners,
+            self.rule.registry,
+            self._versions,
+            eager=self._eager,
         )
 
     # --- a process
