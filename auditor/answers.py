@@ -68,6 +68,7 @@ class Asked(msgspec.Struct, frozen=True):
     """What every platform is asked in the same way.
 
     ``look`` is shown each platform's run once it is answered; what it gives goes into the answer.
+    ``started`` are processes by platform in which something is loaded already.
     """
 
     files: Files
@@ -83,6 +84,7 @@ class Asked(msgspec.Struct, frozen=True):
     architectures: tuple[str, ...]
     run_imports: bool
     look: Callable[[Study], bytes] | None = None
+    started: Mapping[str, ImportRun] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,9 @@ def _resolved(
 ) -> tuple[ImportRun, Introspector, tuple[Row, ...]]:
     # Imports inside each other, and expressions in them, need more frames than Python's default.
     sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
-    run = ImportRun(asked.program, platform, asked.conventions, eager=asked.run_imports)
+    run = asked.started.get(platform.name) or ImportRun(
+        asked.program, platform, asked.conventions, eager=asked.run_imports
+    )
     if asked.run_imports:
         _prelude(run, asked.capability)
     introspector = Introspector(run, asked.files, asked.capability, asked.guards)

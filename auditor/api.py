@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
 
 from auditor.coverage import Coverage
 from auditor.factcache import FactCache
@@ -14,27 +15,41 @@ from auditor.request import Request, Resources
 from auditor.rulesdata import platform_names
 from auditor.sources.tree import Source
 
+if TYPE_CHECKING:
+    from auditor.sources.plugin import Plugin
+
 __all__ = ["Request", "Resources", "audit", "collector_paused", "platform_names"]
 
 
-def audit(source: Source, request: Request, resources: Resources | None = None) -> Coverage:
-    """Resolve every entry on every platform asked for.
+def audit(
+    source: Source,
+    request: Request,
+    resources: Resources | None = None,
+    plugins: Sequence[Plugin] = (),
+) -> Coverage:
+    """Resolve every entry on every platform asked for, with plugins over the source.
 
     Raises:
         DraftauditError: an unknown platform or architecture, or a registry that cannot be read.
     """
     resources = resources or Resources()
+    asked: object = request
+    if plugins:
+        from auditor.plugins.session import identity, over
+
+        source, asked = over(source, plugins), (request, tuple(map(identity, plugins)))
     with collector_paused(), closing(FactCache(resources.cache)) as cache:
         memo = Memo(resources.cache)
         files = Files(source.tree, cache)
-        name = memo.name(source, request) if resources.cache is not None else ""
+        name = memo.name(source, asked) if resources.cache is not None else ""
         kept = memo.load(name, files, source) if name else None
         if kept is not None:
             return kept
         # A kept answer needs none of what an answer is made with.
         from auditor.job import Job
 
-        coverage, grounds = Job(source, request, files, resources.cache).run(resources.processes)
+        job = Job(source, request, files, resources.cache, plugins=plugins)
+        coverage, grounds = job.run(resources.processes)
         if name:
             memo.store(name, coverage, files, source, grounds)
         return coverage

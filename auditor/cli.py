@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from auditor.api import Request
     from auditor.coverage import Coverage
     from auditor.sources.cache import CacheConfig
+    from auditor.sources.plugin import Plugin
     from auditor.sources.tree import Source
 
 _Command = Callable[..., int]
@@ -417,6 +418,33 @@ def _source(options: Options, why: str | None = None) -> Source:
     return source
 
 
+def _plugins(options: Options) -> tuple[Plugin, ...]:
+    """The plugins over the tree, in the order in which they were named; says which they are."""
+    if not options.plugin:
+        return ()
+    from auditor.rulesdata import target
+    from auditor.sources.plugin import open_plugin
+    from auditor.sources.progress import console_progress
+
+    rule = target()
+    groups = (rule.plugins.platform_group, rule.plugins.general_group)
+    progress = console_progress(quiet=options.quiet)
+    found: dict[str, Plugin] = {}
+    for spec in options.plugin:
+        for plugin in open_plugin(
+            spec, groups, rule.package.name, cwd=Path.cwd(), cache=_cache(options),
+            progress=progress,
+        ):  # fmt: skip
+            if plugin.name in found:
+                what = f"the plugin {plugin.name} is named twice"
+                raise UsageError(what, where=f"--plugin {spec}", next_step="Name it once.")
+            found[plugin.name] = plugin
+            if not options.quiet:
+                line = literal(f"with {plugin.label} from {plugin.origin}")
+                click.echo(encodable(line), err=not (options.for_people and options.to_stdout))
+    return tuple(found.values())
+
+
 def _cache(options: Options) -> CacheConfig:
     from auditor.sources.cache import CacheConfig
 
@@ -448,7 +476,8 @@ def _audit(options: Options, architectures: tuple[str, ...], why: str | None = N
 
     source, request = _source(options, why), _request(options, architectures)
     try:
-        coverage = run(source, request, Resources(_cache(options).folder))
+        plugins = _plugins(options)
+        coverage = run(source, request, Resources(_cache(options).folder), plugins)
     except UsageError as error:
         if error.where != "--arch":
             raise

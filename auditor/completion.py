@@ -67,6 +67,8 @@ def _folder(ctx: click.Context | None) -> Path | None:
     spec = None
     while ctx is not None and spec is None:
         spec, ctx = ctx.params.get("vllm"), ctx.parent
+        # The group takes several.
+        spec = next(iter(spec), None) if isinstance(spec, tuple) else spec
     if spec is None:
         return checkout_around(Path.cwd())
     return package_root(Path(os.path.expanduser(spec)).absolute())

@@ -34,8 +34,8 @@ class Step(msgspec.Struct, frozen=True):
 
     Attributes:
         kind: ``registry``, ``module``, ``branch``, ``import``, ``getattr``, ``class``, ``base``,
-            ``method``, ``raise``, ``fact`` or ``guard``; in a head path ``hop``, ``check``,
-            ``unknown`` or the name of a remark.
+            ``method``, ``raise``, ``fact``, ``guard`` or ``plugin``; in a head path ``hop``,
+            ``check``, ``unknown`` or the name of a remark.
         path: POSIX path relative to the folder that holds ``vllm/``; empty for a platform fact.
         line: 1-based line number; 0 for a platform fact.
         text: the deciding source text, on one line.
@@ -237,8 +237,8 @@ class UndecidedItem(msgspec.Struct, frozen=True):
 
     Attributes:
         kind: ``file`` (did not parse or could not be read), ``condition``, ``base``, ``table``,
-            ``source`` (a member of the source that was left out) or ``caller`` (what calls the
-            method, or drafts for an architecture).
+            ``source`` (a member of the source that was left out), ``caller`` (what calls the
+            method, or drafts for an architecture) or ``plugin`` (what a plugin does).
         path: where; relative to the folder that holds ``vllm/``.
         line: 1-based, or 0 when the whole file is meant.
         text: the source text in question, or empty.
@@ -247,7 +247,7 @@ class UndecidedItem(msgspec.Struct, frozen=True):
         architectures: which answers depend on it; empty when none does.
     """
 
-    kind: Literal["file", "condition", "base", "table", "source", "caller"]
+    kind: Literal["file", "condition", "base", "table", "source", "caller", "plugin"]
     path: str
     line: int
     text: str
@@ -262,6 +262,60 @@ class SourceInfo(msgspec.Struct, frozen=True):
     label: str
     version: str | None
     digest: str
+
+
+class PluginEvent(msgspec.Struct, frozen=True):
+    """One thing that a plugin does to vLLM.
+
+    Attributes:
+        kind: ``architecture`` (registered), ``table`` (an entry of a registry table), ``attribute``
+            (of a class or module), ``module`` (replaced), ``config`` (an attribute of the class
+            that holds the speculative configuration), ``hook`` (on importing), ``entry`` (an entry
+            point) or ``call`` (one that is not followed).
+        target: what it is done to: the architecture, or a dotted name.
+        value: what is put there, as far as it is known.
+        path: where; relative to the folder that holds the plugin's packages.
+        line: 1-based.
+        text: the source line.
+        outcome: ``applied``, ``undecided``, ``dead`` (a guard keeps it from being done) or
+            ``failed``.
+        reason: why it is undecided, dead or failed; what is to be said of it otherwise.
+        platforms: on which platforms of the document.
+        guards: the conditions above it.
+    """
+
+    kind: Literal["architecture", "table", "attribute", "module", "config", "hook", "entry", "call"]
+    target: str
+    value: str
+    path: str
+    line: int
+    text: str
+    outcome: Literal["applied", "undecided", "dead", "failed"]
+    reason: str = ""
+    platforms: tuple[str, ...] = ()
+    guards: tuple[str, ...] = ()
+
+
+class PluginInfo(msgspec.Struct, frozen=True):
+    """A plugin that was loaded over the source.
+
+    Attributes:
+        name: its normalised name.
+        label: for people: the name with the version.
+        version: its release, or null.
+        platform: the platform that it provides and that was answered for, or null.
+        platform_class: the dotted class of that platform, or null.
+        entry_points: each entry point that vLLM loads, and where it stands.
+        events: what it does to vLLM, in order.
+    """
+
+    name: str
+    label: str
+    version: str | None
+    platform: str | None
+    platform_class: str | None
+    entry_points: tuple[Step, ...] = ()
+    events: tuple[PluginEvent, ...] = ()
 
 
 class Coverage(msgspec.Struct, frozen=True):
@@ -280,6 +334,7 @@ class Coverage(msgspec.Struct, frozen=True):
         findings: remarks.
         undecided: what was not decided.
         callers: the classes of the engine that draft, and what they call.
+        plugins: the plugins over the source, in the order in which they were loaded.
     """
 
     schema_version: str
@@ -294,6 +349,7 @@ class Coverage(msgspec.Struct, frozen=True):
     undecided: tuple[UndecidedItem, ...] = ()
     callers: tuple[Caller, ...] = ()
     heads: tuple[Head, ...] = ()
+    plugins: tuple[PluginInfo, ...] = ()
 
 
 def sorted_coverage(coverage: Coverage) -> Coverage:

@@ -95,6 +95,11 @@ class Environment:
         folder = path.rpartition("/")[0]
         yield from (_joined(folder, match[1]) for line in lines if (match := _INCLUDE.match(line)))
 
+    def modules_of(self, requirement: str) -> tuple[str, ...]:
+        """The modules that a requirement brings; none where its marker does not hold."""
+        listed = _distribution(requirement)
+        return self._brings(listed[0]) if listed is not None else ()
+
     # --- distributions
 
     def _modules(self, distributions: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -46,7 +46,14 @@ class Evidence:
 
     def registry(self, entry: Entry) -> Iterator[Step]:
         """The registry line, and the module that it names."""
-        yield self.step("registry", entry.where, f"names {entry.class_name} of {entry.module}")
+        if entry.open is not None:
+            yield self.step("plugin", entry.where, f"{entry.by}: {entry.open.reason}")
+            return
+        note = f"names {entry.class_name} of {entry.module}"
+        if entry.by:
+            yield self.step("plugin", entry.where, f"{entry.by}: {note}")
+        else:
+            yield self.step("registry", entry.where, note)
         located = self._run.program.modules.get(entry.module)
         if located is not None:
             yield Step("module", located[0], 1, entry.module, "the module asked for the class")

@@ -107,6 +107,10 @@ class Introspector:
 
     def _resolve(self, entry: Entry, steps: list[Step]) -> Resolution:
         """Load the module as the registry does, then ask it for the class."""
+        if entry.open is not None:
+            return Unresolved(entry.open)
+        if entry.value is not None:
+            return self._of_object(entry.value)
         try:
             module = self._run.load(entry.module)
         except PythonError as raised:
@@ -128,6 +132,14 @@ class Introspector:
             why = f"loads unless {error.type}: {error.message} ({condition.reason})"
             return Unresolved(Undecided(why, condition.where, condition.text))
         return self._of_value(value)
+
+    def _of_object(self, cls: ClassValue) -> Resolution:
+        """A class that stands in the registry itself, and is not looked up by its name."""
+        try:
+            self._run.settle(cls)
+        except PythonError as raised:
+            return Unimportable(raised.error)
+        return self._of_value(cls)
 
     def _of_value(self, value: Value) -> Resolution:
         match value:

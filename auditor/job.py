@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,6 +22,7 @@ from auditor.coverage import (
     Coverage,
     Finding,
     Head,
+    Row,
     SourceInfo,
     Step,
     UndecidedItem,
@@ -44,6 +46,7 @@ from auditor.registry import Entry, Table, read_table
 from auditor.request import Request
 from auditor.rulesdata import (
     ModuleRule,
+    PlatformRule,
     capability,
     distributions,
     engine_rule,
@@ -56,6 +59,10 @@ from auditor.rulesdata import (
 from auditor.sources.cache import Cache, CacheConfig
 from auditor.sources.tree import Source
 from auditor.values import Place, Version
+
+if TYPE_CHECKING:
+    from auditor.plugins.session import Session
+    from auditor.sources.plugin import Plugin
 
 _DEFAULT_CAPABILITY = "get_top_tokens"
 
@@ -83,6 +90,7 @@ class Job:
         look: is shown each platform's run once it is answered; see :attr:`seen`.
         base: a job that has run on a tree which differs in ``changed`` alone.
         changed: the files that differ.
+        plugins: plugins over the source, whose packages its tree holds already.
     """
 
     def __init__(
@@ -94,7 +102,11 @@ class Job:
         look: Callable[[Study], bytes] | None = None,
         base: Job | None = None,
         changed: Collection[str] = (),
+        plugins: Sequence[Plugin] = (),
     ) -> None:
+        self._plugins: Session | None = None
+        if plugins:
+            self._plugins = _session(plugins, files, request, source.version)
         self._folder = folder
         self._look = look
         #: What ``look`` gave, in the order of platforms.
@@ -105,12 +117,16 @@ class Job:
         self._outside: Mapping[str, Place] = {}
         self._engine_read: bytes | None = None
         self._beside: Beside | None = None
+        self._own_platform: dict[str, tuple[PlatformRule, tuple[ModuleRule, ...]]] | None = None
         self._source = source
         self._request = request
         self._capability = capability(_DEFAULT_CAPABILITY)
         self.files = files
         self._paths = source.tree.files()
         self.conventions = conventions()
+        if self._plugins is not None:
+            known = self.conventions.roots | self._plugins.roots
+            self.conventions = replace(self.conventions, roots=known)
         modules = without_built(self._paths, in_force(vendored(), source.version), generated())
         roots, problems = self.conventions.roots, source.problems
         self.program = program_of(self.files, modules, roots, problems)
@@ -140,6 +156,7 @@ class Job:
     def _prepared(self, processes: int | None) -> list[tuple[Platform, Table]]:
         """The platforms with their tables, once the files that they need are at hand."""
         tables = [(platform, self._table(platform)) for platform in self.platforms()]
+        self._asked_platforms = [platform for platform, _ in tables]
         self._tables = [table for _, table in tables]
         if not any(matches(e.architecture, self._request.architectures) for e in self._entries()):
             raise _no_such_architecture(
@@ -186,6 +203,7 @@ class Job:
             self._request.architectures,
             self._request.run_imports,
             self._look,
+            {n: s.run for n, s in self._plugins.started.items()} if self._plugins else {},
         )
 
     def _engine(self, guards: tuple[GuardSite, ...]) -> Contracts:
@@ -227,6 +245,11 @@ class Job:
     def platforms(self) -> Iterable[Platform]:
         """The platforms asked for, with the user's options, in the order of reports."""
         asked, known = self._request.platforms, platform_names()
+        if self._plugins is not None:
+            provided = self._provided()
+            known = (*known, *provided)
+            if provided and not asked:
+                asked = tuple(provided)
         for name in asked:
             if name not in known:
                 near = difflib.get_close_matches(name, known, n=1)
@@ -236,7 +259,18 @@ class Job:
                     where="--platform",
                     next_step=f"{hint}Known: {', '.join(known)}.",
                 )
-        own = tuple(
+        own = self._options()
+        for rule in platforms():
+            if not asked or rule.name in asked:
+                yield self._built(rule, own)
+        if self._plugins is not None:
+            for name, (rule, needs) in self._provided().items():
+                if name in asked:
+                    yield self._built(rule, (*own, *needs))
+
+    def _options(self) -> tuple[ModuleRule, ...]:
+        """The modules that the user takes to be there or missing."""
+        return tuple(
             ModuleRule(names, exist, reason)
             for names, exist, reason in (
                 (self._request.without_modules, False, "--without"),
@@ -244,45 +278,91 @@ class Job:
             )
             if names
         )
-        for rule in platforms():
-            if not asked or rule.name in asked:
-                installed = self._environment.installed(rule, platforms())
-                assume, env = self._request.assume, self._request.env
-                yield build(rule, assume, env, own, installed, self._request.failing_modules)
+
+    def _built(self, rule: PlatformRule, modules: tuple[ModuleRule, ...]) -> Platform:
+        """A platform with what is installed on it."""
+        installed = self._environment.installed(rule, platforms())
+        assume, env = self._request.assume, self._request.env
+        if self._plugins is not None:
+            modules = (*modules, *self._plugins.modules(self._environment.modules_of))
+        return build(rule, assume, env, modules, installed, self._request.failing_modules)
+
+    def _provided(self) -> Mapping[str, tuple[PlatformRule, tuple[ModuleRule, ...]]]:
+        """The platform that a plugin gives, with the modules that it needs; asked for once."""
+        assert self._plugins is not None
+        if self._own_platform is None:
+            from auditor.plugins.platform import needed, platform_rule
+
+            # Nothing is known of a platform before it is given.
+            blank = msgspec.structs.replace(platforms()[-1], attributes={}, predicates={})
+            unknown = self._built(blank, self._options())
+            found = self._plugins.provider(self.program, unknown, self.conventions)
+            self._own_platform = {}
+            if found is not None:
+                run, plugin, given = found
+                assert given.cls is not None
+                rule = platform_rule(run, given.cls, plugin.name, plugin.label, platforms())
+                needs = needed(given.needs, plugin.label)
+                self._own_platform[plugin.name] = (rule, needs)
+        return self._own_platform
+
+    def _names(self) -> tuple[str, ...]:
+        """The platforms of the document, in order."""
+        return tuple(platform.name for platform in self._asked_platforms)
 
     def _table(self, platform: Platform) -> Table:
+        if self._plugins is not None:
+            dotted = self._capability.registry
+            self._plugins.start(self.program, platform, self.conventions, dotted)
         run = ImportRun(self.program, platform, self.conventions, eager=False)
         package = target().registry.package
-        return read_table(run, self.files, self._capability.registry, package)
+        table = read_table(run, self.files, self._capability.registry, package)
+        if self._plugins is not None:
+            table = self._plugins.table(table, platform.name, self._capability.registry)
+        return table
 
     def _coverage(self, answers: list[PlatformAnswer], read: frozenset[str]) -> Coverage:
         """The document."""
-        asked = self._request.platforms
+        rows = tuple(row for answer in answers for row in answer.rows)
+        remarks = self._plugin_findings(rows)
         return sorted_coverage(
             Coverage(
                 schema_version=SCHEMA_VERSION,
                 capability=self._capability.name,
                 registry=self._capability.registry,
                 source=SourceInfo(self._source.label, self._source.version, self._digest(read)),
-                platforms=tuple(name for name in platform_names() if not asked or name in asked),
+                platforms=self._names(),
                 imports="run" if self._request.run_imports else "skipped",
                 notes=(*self._notes(), *self._unused_options(answers)),
-                rows=tuple(row for answer in answers for row in answer.rows),
-                findings=tuple(_findings(answers)),
+                rows=_with_codes(rows, remarks) if remarks else rows,
+                findings=(*_findings(answers), *remarks),
                 undecided=tuple(self._undecided(answers)),
                 callers=tuple(self._callers()),
                 heads=tuple(_heads(answers)),
+                plugins=self._plugins.infos(self._names()) if self._plugins is not None else (),
             )
         )
+
+    def _plugin_findings(self, rows: tuple[Row, ...]) -> tuple[Finding, ...]:
+        """What is to be said of the plugins themselves."""
+        if self._plugins is None:
+            return ()
+        from auditor.plugins.remarks import On, Remarks
+
+        modules = self.program.modules
+        on = On(self.files, modules, self._contracts, self._capability, engine_rule())
+        return Remarks(self._plugins, on, rows).findings()
 
     def _digest(self, read: Iterable[str]) -> str:
         return digest_of({path: self.files.key(path) for path in read})
 
     def _notes(self) -> tuple[str, ...]:
+        more = tuple(self._plugins.notes()) if self._plugins is not None else ()
         flag = self._capability.flag
         if flag is None or self._has_flag(flag.holder, flag.name):
-            return ()
+            return more
         return (
+            *more,
             f"{self._source.label} has no {flag.name}: the setting came with a later release, "
             f"so nothing there asks for {self._capability.name}.",
         )
@@ -325,6 +405,8 @@ class Job:
             yield UndecidedItem("file", path, why.line, "", why.reason)
         yield from self._unread(answers)
         yield from self._unknown_callers()
+        if self._plugins is not None:
+            yield from self._plugins.undecided()
         yield from _open_conditions(answers)
 
     def _callers(self) -> Iterable[Caller]:
@@ -375,6 +457,20 @@ class Job:
         for (key, where), names in found.items():
             reason = "the entry is not a pair of strings"
             yield UndecidedItem("table", where.path, where.line, key, reason, tuple(names))
+
+
+def _with_codes(rows: tuple[Row, ...], findings: tuple[Finding, ...]) -> tuple[Row, ...]:
+    from auditor.plugins.remarks import with_codes
+
+    return with_codes(rows, findings)
+
+
+def _session(
+    plugins: Sequence[Plugin], files: Files, request: Request, version: str | None
+) -> Session:
+    from auditor.plugins.session import Session
+
+    return Session(plugins, files, target(), version, eager=request.run_imports)
 
 
 def _in_two(asked: Asked, tables: list[tuple[Platform, Table]]) -> list[PlatformAnswer]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from auditor.evaluation.import_statements import Program
 from auditor.program import Files
@@ -10,12 +10,13 @@ from auditor.sources.tree import SourceProblem
 
 
 def locate_modules(
-    files: Iterable[str], roots: Iterable[str]
+    files: Collection[str], roots: Iterable[str]
 ) -> tuple[dict[str, tuple[str, bool]], frozenset[str]]:
     """Dotted names of the modules below ``roots``, and of folders without ``__init__.py``.
 
     A package hides a module of the same name, as in Python's ``FileFinder``.
     """
+    roots = tuple(roots)
     wanted = tuple(f"{root}/" for root in roots)
     modules: dict[str, tuple[str, bool]] = {}
     folders: set[str] = set()
@@ -28,6 +29,11 @@ def locate_modules(
             modules[folder.replace("/", ".")] = (path, True)
         else:
             modules.setdefault(path[:-3].replace("/", "."), (path, False))
+    present = frozenset(files) if len(roots) > 1 else frozenset()
+    for root in roots:
+        # A plugin can be one file, beside no package of its name.
+        if f"{root}.py" in present:
+            modules.setdefault(root, (f"{root}.py", False))
     for folder in list(folders):
         while "/" in folder:
             folder = folder.rpartition("/")[0]

@@ -113,6 +113,7 @@ class Options:
     """What the user asked for, on the group and on the subcommand together."""
 
     vllm: str | None = None
+    plugin: tuple[str, ...] = ()
     platform: tuple[str, ...] = ()
     arch: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
@@ -217,6 +218,12 @@ _PLATFORM: Mapping[str, Any] = {"kind": "platform", "known": _platform_names}
 
 _OPTIONS = (
     _option("--vllm", metavar="SPEC", help=VLLM_HELP),
+    _several(
+        "--plugin",
+        metavar="SPEC",
+        help="A vLLM plugin over it: a folder, an archive, NAME or NAME==VERSION of the package "
+        "index, or 'installed[:NAME]'. Repeatable.",
+    ),
     _listed("-p", "--platform", help="Platforms to answer for; default all.", **_PLATFORM),
     _several(
         "-a",

@@ -7,12 +7,14 @@ built by an update, a merge or a branch is read as Python would build it.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from auditor.errors import RegistryError
 from auditor.imports import ImportRun
 from auditor.program import Files
 from auditor.values import (
+    ClassValue,
     Doubts,
     Either,
     ModuleValue,
@@ -26,12 +28,19 @@ from auditor.values import (
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row of a registry table: the architecture, and the class that it names."""
+    """One row of a registry table: the architecture, and the class that it names.
+
+    ``by`` says who put it there, where the table itself does not have it; ``value`` is the class,
+    where it was put there itself; ``open`` is why it is not known what is there.
+    """
 
     architecture: str
     module: str
     class_name: str
     where: Place
+    by: str = ""
+    value: ClassValue | None = None
+    open: Undecided | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,16 +164,17 @@ def _entries(
         where = Place(module.path, _line_of(key, lines, line))
         match target:
             case (str() as relative, str() as class_name, *_) if isinstance(key, str):
-                entries.append(Entry(key, _absolute(relative, run, package), class_name, where))
+                module_name = absolute(relative, run.conventions.roots, package)
+                entries.append(Entry(key, module_name, class_name, where))
             case _:
                 unread.append((str(key), where))
     return Table(tuple(entries), tuple(unread))
 
 
-def _absolute(relative: str, run: ImportRun, package: str) -> str:
+def absolute(relative: str, roots: Collection[str], package: str) -> str:
     """The full name of a module in a table: as given when it starts at a root of the tree."""
     head = relative.partition(".")[0]
-    return relative if head in run.conventions.roots else f"{package}.{relative}"
+    return relative if head in roots else f"{package}.{relative}"
 
 
 def _line_of(key: Value, lines: list[bytes], start: int) -> int:

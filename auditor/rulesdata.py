@@ -37,9 +37,35 @@ class PythonRule(_Strict, frozen=True):
 
 
 class RegistryRule(_Strict, frozen=True):
-    """The package that module names of a registry table are relative to."""
+    """Where models are registered.
+
+    Attributes:
+        package: what module names of a table are relative to.
+        object: the object whose method registers a model, dotted.
+        register: that method.
+        models: the attribute that holds what is registered.
+    """
 
     package: str
+    object: str
+    register: str
+    models: str
+
+
+class PluginsRule(_Strict, frozen=True):
+    """How plugins are loaded.
+
+    Attributes:
+        platform_group: the group of entry points that may give a platform.
+        general_group: the group whose functions are called for what they do.
+        enum: the attribute of a platform class that says which platform it is.
+        prepare: methods of the platform class that are called while a server starts.
+    """
+
+    platform_group: str
+    general_group: str
+    enum: str
+    prepare: tuple[str, ...]
 
 
 class TargetRule(_Strict, frozen=True):
@@ -47,6 +73,7 @@ class TargetRule(_Strict, frozen=True):
 
     package: PackageRule
     registry: RegistryRule
+    plugins: PluginsRule
     constants: dict[str, bool | str | int]
     python: PythonRule
 
@@ -401,6 +428,9 @@ class FindingRule(_Strict, frozen=True):
         why: what comes of it.
         fix: what to do.
         link: public code or discussion about it, or empty.
+        valid: plugins, with files of a release, of which this is not said; see
+            :func:`example_files`.
+        invalid: those of which it is.
     """
 
     code: str
@@ -409,6 +439,14 @@ class FindingRule(_Strict, frozen=True):
     why: str
     fix: str
     link: str = ""
+    valid: tuple[str, ...] = ()
+    invalid: tuple[str, ...] = ()
+
+
+def example_files(example: str) -> dict[str, str]:
+    """The files of an example: each begins with a line ``=== path``."""
+    parts = example.strip().split("=== ")[1:]
+    return {head.strip(): body for head, _, body in (part.partition("\n") for part in parts)}
 
 
 _Coded = TypeVar("_Coded", bound=FindingRule)

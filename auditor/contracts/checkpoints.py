@@ -195,6 +195,28 @@ class Checkpoints:
             else:
                 yield from self._after_override(code, witness)
 
+    def by_type(self) -> dict[str, list[Checkpoint]]:
+        """What the override makes of a checkpoint of each model type that it compares with."""
+        code = self._method(self._rule.config.override)
+        types = sorted(self._tested_types(self._rule.config.override)) if code is not None else []
+        return {
+            kind: list(dict.fromkeys(self._after_override(code, Checkpoint(OTHER, kind))))
+            for kind in types
+            if code is not None
+        }
+
+    def alike(self) -> Iterator[tuple[frozenset[str], Place]]:
+        """Model types that one condition of the override lists together, and its place."""
+        code = self._method(self._rule.config.override)
+        for node in ast.walk(code.node) if code is not None else ():
+            if code is None or not isinstance(node, ast.Compare):
+                continue
+            parts = list(ast.walk(node))
+            if any(getattr(part, "attr", "") == self._rule.draft.model_type for part in parts):
+                words = (part.value for part in parts if isinstance(part, ast.Constant))
+                kinds = frozenset(word for word in words if isinstance(word, str))
+                yield kinds, Place(self._names.path(code.module), node.lineno)
+
     def _after_override(self, code: Code, witness: Checkpoint) -> Iterator[Checkpoint]:
         """One checkpoint as the override leaves it, on each way through it."""
 

@@ -132,7 +132,12 @@ class Drafters:
                 return False
 
     def _reached(self, cls: Ref) -> Iterator[_Method]:
-        """Every method that the entries reach."""
+        """What every method that the entries reach calls."""
+        for owner, function in self.reached(cls):
+            yield self._method(owner, function)
+
+    def reached(self, cls: Ref) -> Iterator[tuple[Ref, ast.FunctionDef]]:
+        """Every method that the entries reach, each with the class that defines it."""
         pending: list[tuple[str, Ref | None]] = [(name, None) for name in self._entries]
         seen: set[tuple[str, Ref]] = set()
         while pending:
@@ -142,9 +147,8 @@ class Drafters:
                 continue
             owner, function = found
             seen.add((name, owner))
-            method = self._method(owner, function)
-            yield method
-            pending.extend(method.references)
+            yield owner, function
+            pending.extend(self._method(owner, function).references)
 
     def _method(self, owner: Ref, function: ast.FunctionDef) -> _Method:
         key = (owner, function.name)

@@ -8,7 +8,7 @@ from typing import IO, Literal
 
 from auditor.errors import SourceError
 from auditor.sources.gathering import DamagedArchiveError, Gathering
-from auditor.sources.selection import DEFAULT_LIMITS, PACKAGE_MARKER, Limits
+from auditor.sources.selection import DEFAULT_LIMITS, VLLM, Limits, Selection
 from auditor.sources.tree import SourceProblem
 
 ArchiveKind = Literal["wheel", "sdist"]
@@ -32,7 +32,12 @@ class ArchiveContents:
 
 
 def read_archive(
-    file: IO[bytes], name: str, *, limits: Limits = DEFAULT_LIMITS, where: str = ""
+    file: IO[bytes],
+    name: str,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    where: str = "",
+    selection: Selection = VLLM,
 ) -> ArchiveContents:
     """The vLLM tree in the archive ``file``, whose file name is ``name``.
 
@@ -43,7 +48,7 @@ def read_archive(
         SourceError: empty, not an archive, truncated, corrupt, too large, or without ``vllm/``.
     """
     place = where or name
-    gathering = Gathering(limits)
+    gathering = Gathering(limits, selection)
     try:
         kind = _gather(file, name, gathering)
     except DamagedArchiveError as error:
@@ -89,7 +94,5 @@ def _without_package(gathering: Gathering, where: str) -> SourceError:
     if not gathering.members:
         what = "this archive holds no file that belongs to a Python package"
     else:
-        what = (
-            f"this archive holds no vLLM: neither {PACKAGE_MARKER} nor */{PACKAGE_MARKER} is in it"
-        )
+        what = f"this archive holds {gathering.selection.missing}"
     return SourceError(what, where=where, next_step=_NEXT_ARCHIVE)

@@ -48,7 +48,7 @@ class Download(NamedTuple):
         except NetworkError as error:
             raise SourceError(
                 f"{release.filename} cannot be fetched from the package index: {error}",
-                where=f"vLLM {release.version}",
+                where=f"{release.project} {release.version}",
                 next_step=NEXT_STEP_OFFLINE,
             ) from error
         check_hashes(release, digests)
@@ -111,7 +111,7 @@ def check_hashes(release: Release, digests: dict[str, str]) -> None:
             raise SourceError(
                 f"the {name} of {release.filename} is not the one the package index states "
                 f"(stated {stated}, found {found}); the archive was refused, nothing was kept",
-                where=f"vLLM {release.version}",
+                where=f"{release.project} {release.version}",
                 next_step="Try again; if it stays so, the index or a proxy serves a wrong file.",
             )
 
@@ -140,7 +140,7 @@ def _receive(
             raise SourceError(
                 f"{release.filename} is larger than {DEFAULT_LIMITS.total >> 20} MiB, which no "
                 "vLLM release is; the archive was refused, nothing was kept",
-                where=f"vLLM {release.version}",
+                where=f"{release.project} {release.version}",
             )
         if progress is not None:
             progress.advanced(received)

@@ -12,8 +12,9 @@ from auditor.sources.names import is_utf8, printable
 from auditor.sources.selection import (
     DEFAULT_LIMITS,
     PACKAGE_MARKER,
+    VLLM,
+    Selection,
     has_contents,
-    is_listed_folder,
 )
 from auditor.sources.tree import SourceProblem, contents_not_kept
 
@@ -78,13 +79,15 @@ def package_root(folder: Path) -> Path | None:
     return None
 
 
-def list_folder(root: Path) -> tuple[FolderTree, tuple[SourceProblem, ...]]:
+def list_folder(
+    root: Path, selection: Selection = VLLM
+) -> tuple[FolderTree, tuple[SourceProblem, ...]]:
     """The tree below ``root``, and what was left out of it, in order of path.
 
     Raises:
         SourceError: ``root`` or its ``vllm`` folder cannot be listed.
     """
-    listing = _Listing(root)
+    listing = _Listing(root, selection)
     listing.walk()
     return FolderTree(root, frozenset(listing.names)), tuple(sorted(listing.problems))
 
@@ -92,7 +95,8 @@ def list_folder(root: Path) -> tuple[FolderTree, tuple[SourceProblem, ...]]:
 class _Listing:
     """One walk over a folder with :func:`os.scandir`; no entry is opened."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, selection: Selection) -> None:
+        self.selection = selection
         self.root = os.path.join(root, "")
         self.real_root = os.path.join(os.path.realpath(root), "")
         self.names: list[str] = []
@@ -110,11 +114,12 @@ class _Listing:
                 elif entry.is_symlink():
                     self._add_link(entry, folder, name)
                 elif entry.is_file(follow_symlinks=False):
-                    self.names.append(name)
+                    if self.selection.lists(name):
+                        self.names.append(name)
                 elif entry.is_dir(follow_symlinks=False):
-                    if is_listed_folder(name) if not folder else entry.name != "__pycache__":
+                    if self.selection.enters(name):
                         pending.append(name + "/")
-                elif folder or is_listed_folder(name):
+                elif folder or self.selection.enters(name):
                     self._leave_out(name, "not a regular file")
 
     def _entries(self, folder: str) -> list[os.DirEntry[str]]:
@@ -135,12 +140,13 @@ class _Listing:
         target = os.path.realpath(entry.path)
         if os.path.isdir(target):
             # At the top level only a link in the place of a listed folder hides something.
-            if folder or is_listed_folder(name):
+            if folder or self.selection.enters(name):
                 self._leave_out(name, "a symbolic link to a folder is not followed")
         elif not target.startswith(self.real_root):
             self._leave_out(name, "a symbolic link out of the folder is not followed")
         elif os.path.isfile(target):
-            self.names.append(name)
+            if self.selection.lists(name):
+                self.names.append(name)
         else:
             self._leave_out(name, "a symbolic link to nothing that can be read")
 

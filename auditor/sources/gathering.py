@@ -7,7 +7,7 @@ Nothing is ever written to a disk. A member that cannot become a file of the tre
 from __future__ import annotations
 
 from auditor.sources.names import normalised, printable, unsafe_reason
-from auditor.sources.selection import PACKAGE_MARKER, Limits, has_contents, is_listed
+from auditor.sources.selection import VLLM, Limits, Selection, has_contents
 from auditor.sources.tree import SourceProblem
 
 
@@ -22,8 +22,9 @@ class Gathering:
     at the end, so a member is kept when it is listed with or without its first folder.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, selection: Selection = VLLM) -> None:
         self.limits = limits
+        self.selection = selection
         self.members: dict[str, bytes | None] = {}
         self._problems: list[tuple[str, str]] = []
         self._met = self._kept = self._considered = 0
@@ -42,8 +43,8 @@ class Gathering:
         path = normalised(name)
         reason = unsafe_reason(name)
         if reason is None:
-            return path if _may_be_listed(path) else None
-        if reason.endswith(("archive (..)", "absolute path")) or _may_be_listed(path):
+            return path if self._may_be_listed(path) else None
+        if reason.endswith(("archive (..)", "absolute path")) or self._may_be_listed(path):
             self.leave_out(name, reason)
         return None
 
@@ -97,17 +98,13 @@ class Gathering:
     def root(self) -> str | None:
         """The prefix of the tree (``""``, ``"vllm-0.30.0/"``), or None without a package.
 
-        PEP 625 gives an sdist one top-level folder. Where several folders hold a ``vllm/``
-        package, the one with a ``PKG-INFO`` is taken, else the first by name; the others are
-        noted.
+        Where there are several, those that do not count are noted.
         """
-        roots = sorted(
-            (path.removesuffix(PACKAGE_MARKER) for path in self.members if _is_marker(path)),
-            key=lambda root: (root.count("/"), root + "PKG-INFO" not in self.members, root),
-        )
+        roots = self.selection.roots(self.members)
         for other in roots[1:]:
             if not other.startswith(roots[0]):
-                self.leave_out(other + PACKAGE_MARKER, f"only the package in {roots[0]} is read")
+                why = f"only the package in {roots[0]} is read"
+                self.leave_out(other + self.selection.marker, why)
         return roots[0] if roots else None
 
     def tree(self, root: str) -> dict[str, bytes | None]:
@@ -115,7 +112,7 @@ class Gathering:
         return {
             path.removeprefix(root): content
             for path, content in self.members.items()
-            if path.startswith(root) and is_listed(path.removeprefix(root))
+            if path.startswith(root) and self.selection.lists(path.removeprefix(root))
         }
 
     def problems(self, root: str) -> tuple[SourceProblem, ...]:
@@ -123,13 +120,9 @@ class Gathering:
         found = {SourceProblem(name.removeprefix(root), why) for name, why in self._problems}
         return tuple(sorted(found))
 
-
-def _may_be_listed(path: str) -> bool:
-    return is_listed(path) or is_listed(path.partition("/")[2])
-
-
-def _is_marker(path: str) -> bool:
-    return path == PACKAGE_MARKER or (path.endswith(f"/{PACKAGE_MARKER}") and path.count("/") == 2)
+    def _may_be_listed(self, path: str) -> bool:
+        lists = self.selection.lists
+        return lists(path) or lists(path.partition("/")[2])
 
 
 def _mebibytes(size: int) -> str:

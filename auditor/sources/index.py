@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from unearth.fetchers import Fetcher, PyPIClient
     from unearth.finder import Source as Location
 
-_PROJECT = "vllm"
+VLLM = "vllm"
 _NO_SUCH_PROJECT = ("404", "410")
 
 
-def find_releases(session: PyPIClient, settings: PipSettings) -> Offer:
-    """Every archive of vLLM on the indexes and find-links pages of the user's settings.
+def find_releases(session: PyPIClient, settings: PipSettings, project: str = VLLM) -> Offer:
+    """Every archive of a project on the indexes and find-links pages of the user's settings.
 
     An index without such a project is no failure; one that cannot be asked is.
     """
@@ -38,11 +38,11 @@ def find_releases(session: PyPIClient, settings: PipSettings) -> Offer:
     failures: list[str] = []
     for name, location in _locations(settings):
         try:
-            for release in retried(settings, partial(_ask, session, location, settings)):
+            for release in retried(settings, partial(_ask, session, location, settings, project)):
                 releases.setdefault(release.filename, release)
         except NetworkError as error:
             failures.append(f"{name}: {error}")
-    return Offer(tuple(releases.values()), tuple(failures))
+    return Offer(tuple(releases.values()), tuple(failures), _shown(project))
 
 
 def _locations(settings: PipSettings) -> list[tuple[str, Location]]:
@@ -73,7 +73,14 @@ def _as_url(index: str) -> str:
     return index if "://" in index else Path(os.path.abspath(index)).as_uri()
 
 
-def _ask(session: PyPIClient, location: Location, settings: PipSettings) -> list[Release]:
+def _shown(project: str) -> str:
+    """A project as its own pages write it."""
+    return "vLLM" if project == VLLM else project
+
+
+def _ask(
+    session: PyPIClient, location: Location, settings: PipSettings, project: str
+) -> list[Release]:
     from unearth import PackageFinder
 
     url = location["url"]
@@ -83,8 +90,8 @@ def _ask(session: PyPIClient, location: Location, settings: PipSettings) -> list
     finder.sources = [location]
     with _collected_failures() as failures, explained(settings):
         try:
-            packages = finder.find_all_packages(_PROJECT, allow_yanked=True)
-            found = [_release(package, is_here) for package in packages]
+            packages = finder.find_all_packages(project, allow_yanked=True)
+            found = [_release(package, is_here, project) for package in packages]
         except (
             ValueError, LookupError, TypeError, AttributeError, AssertionError, RecursionError,
         ) as error:  # fmt: skip
@@ -96,7 +103,7 @@ def _ask(session: PyPIClient, location: Location, settings: PipSettings) -> list
     return [release for release in found if release is not None]
 
 
-def _release(package: Package, is_here: bool) -> Release | None:
+def _release(package: Package, is_here: bool, project: str) -> Release | None:
     """What an index or, where ``is_here``, a place on this machine offers; None if unusable."""
     from packaging.version import Version
 
@@ -117,6 +124,7 @@ def _release(package: Package, is_here: bool) -> Release | None:
         path=path,
         hashes={name.lower(): values[0].lower() for name, values in stated},
         yanked=_yanked(link.yank_reason),
+        project=_shown(project),
     )
 
 

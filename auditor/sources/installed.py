@@ -44,6 +44,11 @@ def _editable_targets(folder: Path) -> Iterator[Path]:
         yield from _path_lines(file)
 
 
+def editable_target(info: Path) -> Path | None:
+    """The checkout that a ``*.dist-info`` folder stands for, if it is an editable installation."""
+    return next(iter(_direct_url_target(info / "direct_url.json")), None)
+
+
 def _direct_url_target(record: Path) -> Iterator[Path]:
     import json
 

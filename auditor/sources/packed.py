@@ -15,6 +15,7 @@ import msgspec
 from auditor.errors import SourceError
 from auditor.sources.archive import ArchiveKind, read_archive
 from auditor.sources.cache import Cache
+from auditor.sources.selection import VLLM, Selection
 from auditor.sources.tree import MemoryTree, SourceProblem, Tree
 
 Record = TypeVar("Record", bound=msgspec.Struct)
@@ -45,7 +46,7 @@ Reopen = Callable[[], OpenedArchive]
 """Opens an archive from where it came from, past a damaged bundle of it."""
 
 
-def open_archive(path: Path, cache: Cache) -> OpenedArchive:
+def open_archive(path: Path, cache: Cache, selection: Selection = VLLM) -> OpenedArchive:
     """The tree in the archive at ``path``; neither the file nor its folder is touched.
 
     Raises:
@@ -55,13 +56,19 @@ def open_archive(path: Path, cache: Cache) -> OpenedArchive:
     try:
         with open(path, "rb") as file:
             digest = _hash_of(file, path, cache)
-            cached = open_cached(digest, cache, partial(_read_again, path, digest, cache))
-            return cached or open_stream(file, path.name, digest, cache, where=str(path))
+            again = partial(_read_again, path, digest, cache, selection)
+            cached = open_cached(digest, cache, again, selection)
+            where = str(path)
+            return cached or open_stream(
+                file, path.name, digest, cache, where=where, selection=selection
+            )
     except OSError as error:
         raise _unreadable(path, error) from error
 
 
-def open_cached(digest: str, cache: Cache, reopen: Reopen) -> OpenedArchive | None:
+def open_cached(
+    digest: str, cache: Cache, reopen: Reopen, selection: Selection = VLLM
+) -> OpenedArchive | None:
     """The tree of the archive with this SHA-256, if the cache has it undamaged.
 
     Where damage shows only when a file is read, the entry is discarded, ``reopen`` is called, and
@@ -72,7 +79,7 @@ def open_cached(digest: str, cache: Cache, reopen: Reopen) -> OpenedArchive | No
     # What an index states as a hash is text from a stranger, and here becomes a file name.
     if cache.folder is None or not _SHA256.fullmatch(digest):
         return None
-    name = _bundle_name(digest)
+    name = _bundle_name(digest, selection)
 
     def repair() -> Tree:
         cache.discard(name, DAMAGED)
@@ -97,7 +104,13 @@ def open_cached(digest: str, cache: Cache, reopen: Reopen) -> OpenedArchive | No
 
 
 def open_stream(
-    file: IO[bytes], name: str, digest: str, cache: Cache, *, where: str = ""
+    file: IO[bytes],
+    name: str,
+    digest: str,
+    cache: Cache,
+    *,
+    where: str = "",
+    selection: Selection = VLLM,
 ) -> OpenedArchive:
     """Read the archive in ``file`` from its start, and keep its tree in the cache.
 
@@ -105,11 +118,11 @@ def open_stream(
         SourceError: see :func:`~auditor.sources.archive.read_archive`.
     """
     file.seek(0)
-    contents = read_archive(file, name, where=where)
+    contents = read_archive(file, name, where=where, selection=selection)
     if cache.folder is not None:
         from auditor.sources.bundle import SEALED_AT, pack
 
-        cache.write(_bundle_name(digest), pack(contents), modified=SEALED_AT)
+        cache.write(_bundle_name(digest, selection), pack(contents), modified=SEALED_AT)
     tree = MemoryTree(contents.members)
     return OpenedArchive(tree, contents.kind, contents.problems, digest)
 
@@ -145,11 +158,12 @@ def hash_file(path: Path) -> str:
         raise _unreadable(path, error) from error
 
 
-def _read_again(path: Path, digest: str, cache: Cache) -> OpenedArchive:
+def _read_again(path: Path, digest: str, cache: Cache, selection: Selection) -> OpenedArchive:
     try:
         with open(path, "rb") as file:
             found = _hash_stream(file)
-            return open_stream(file, path.name, found, cache, where=str(path))
+            where = str(path)
+            return open_stream(file, path.name, found, cache, where=where, selection=selection)
     except OSError as error:
         raise _unreadable(path, error) from error
 
@@ -185,5 +199,5 @@ def _unreadable(path: Path, error: OSError) -> SourceError:
     )
 
 
-def _bundle_name(digest: str) -> str:
-    return f"trees/{digest}.tree"
+def _bundle_name(digest: str, selection: Selection) -> str:
+    return f"trees/{digest}{selection.name and f'.{selection.name}'}.tree"

@@ -29,6 +29,7 @@ class Release(NamedTuple):
         path: where it is on this machine; None when it has to be fetched.
         hashes: those the index states, in lower case, by the name of their algorithm.
         yanked: why it was withdrawn (PEP 592); empty without a reason, None when it was not.
+        project: what it is a release of, for a person.
     """
 
     version: Version
@@ -37,6 +38,7 @@ class Release(NamedTuple):
     path: Path | None
     hashes: Mapping[str, str]
     yanked: str | None
+    project: str = "vLLM"
 
     @property
     def is_wheel(self) -> bool:
@@ -49,6 +51,7 @@ class Offer(NamedTuple):
 
     releases: tuple[Release, ...]
     failures: tuple[str, ...]
+    project: str = "vLLM"
 
 
 def choose(offer: Offer, wanted: Version | None) -> Release:
@@ -75,9 +78,9 @@ def choose(offer: Offer, wanted: Version | None) -> Release:
 
 def _latest(offer: Offer) -> Sequence[Release]:
     if offer.failures:
-        raise _cannot_ask(offer, "the latest release of vLLM cannot be looked up")
+        raise _cannot_ask(offer, f"the latest release of {offer.project} cannot be looked up")
     if not offer.releases:
-        raise _nothing_offered()
+        raise _nothing_offered(offer)
     every = list(offer.releases)
     standing = [release for release in every if release.yanked is None] or every
     final = [release for release in standing if not release.version.is_prerelease] or standing
@@ -95,13 +98,19 @@ def _best(releases: Sequence[Release]) -> Release:
 
 def _no_such_release(offer: Offer, wanted: Version) -> SourceError:
     if offer.failures:
-        return _cannot_ask(offer, f"vLLM {wanted} was not found")
+        return _cannot_ask(offer, f"{offer.project} {wanted} was not found")
     if not offer.releases:
-        return _nothing_offered()
+        return _nothing_offered(offer)
+    near = ", ".join(nearest(offer.releases, wanted))
+    is_vllm = offer.project == Offer((), ()).project
     return SourceError(
-        f"there is no vLLM {wanted}; the index has {', '.join(nearest(offer.releases, wanted))}",
+        f"there is no {offer.project} {wanted}; the index has {near}",
         where=_WHERE,
-        next_step="Give one of these with --vllm, or latest.",
+        next_step=(
+            "Give one of these with --vllm, or latest."
+            if is_vllm
+            else f"Give {offer.project}==VERSION with one of these."
+        ),
     )
 
 
@@ -122,9 +131,9 @@ def _cannot_ask(offer: Offer, what: str) -> SourceError:
     )
 
 
-def _nothing_offered() -> SourceError:
+def _nothing_offered(offer: Offer) -> SourceError:
     return SourceError(
-        "none of the package indexes in pip's settings has vLLM",
+        f"none of the package indexes in pip's settings has {offer.project}",
         where=_WHERE,
         next_step="Check index-url, find-links and no-index in: pip config list",
     )
