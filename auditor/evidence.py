@@ -170,6 +170,11 @@ class Evidence:
                 case _:
                     yield Step(kind, "", 0, member_name(member), "could not be resolved")
         if isinstance(found, Found):
+            module = found.where.path.removesuffix(".py").replace("/", ".")
+            plugin = self._run.plugin_of(module)
+            if plugin and plugin != self._run.plugin_of(found.owner.module.name):
+                note = f"{plugin} sets {found.owner.dotted}.{capability}"
+                yield self.step("plugin", found.where, note)
             yield self.step(
                 "method", found.where, f"{found.owner.dotted}.{capability}, {found.how}"
             )

@@ -350,6 +350,10 @@ class ImportRun(ImportStatements):
             return Opaque(f"the version of {name} is not known", place)
         return release(name, specifier)
 
+    def plugin_of(self, name: str) -> str:
+        """The plugin that a module belongs to; none in a process without plugins."""
+        return ""
+
     def is_platform(self, module: ModuleValue, name: str) -> bool:
         """Whether ``module.name`` is ``current_platform``."""
         return f"{module.name}.{name}" == self.conventions.current_platform

@@ -470,7 +470,8 @@ def _session(
 ) -> Session:
     from auditor.plugins.session import Session
 
-    return Session(plugins, files, target(), version, eager=request.run_imports)
+    config = engine_rule().config.class_
+    return Session(plugins, files, target(), version, eager=request.run_imports, config=config)
 
 
 def _in_two(asked: Asked, tables: list[tuple[Platform, Table]]) -> list[PlatformAnswer]:

@@ -58,7 +58,8 @@ def names_of(kind: str, known: _Names) -> _Callback:
     def parse(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> object:
         names = [name.strip() for value in values for name in value.split(",")]
         for name in names:
-            if name not in known():
+            # A plugin may give a platform of its own, which is known once it is opened.
+            if name not in known() and not (kind == "platform" and ctx.params.get("plugin")):
                 from auditor.reports.names import hint
 
                 message = f"no {kind} is called {name!r}. {hint(name, known())}"
@@ -221,6 +222,7 @@ _OPTIONS = (
     _several(
         "--plugin",
         metavar="SPEC",
+        is_eager=True,
         help="A vLLM plugin over it: a folder, an archive, NAME or NAME==VERSION of the package "
         "index, or 'installed[:NAME]'. Repeatable.",
     ),

@@ -52,10 +52,10 @@ def test_a_rule_has_examples_of_both_kinds() -> None:
 
 
 def test_the_row_of_the_other_half_has_the_code(tmp_path: Path) -> None:
-    (rule,) = [rule for rule in RULES if rule.code == "SD302"]
+    (rule,) = [rule for rule in RULES if rule.code == "SD402"]
     document = _document(tmp_path, rule.invalid[0])
-    assert "SD302" in row(document, "OtherDraftModel").findings
-    assert "SD302" not in row(document).findings
+    assert "SD402" in row(document, "OtherDraftModel").findings
+    assert "SD402" not in row(document).findings
 
 
 HALF = """
@@ -76,7 +76,7 @@ def test_half_of_a_family_is_seen_since_the_family_was_split(
     request = Request(platforms=("oot",), architectures=("Deep*MTPModel",))
     document = audit(release(version), request, Resources(processes=1), [plugin])
     assert row(document, "DeepSeekMTPModel").module == "mine.models"
-    found = [finding for finding in document.findings if finding.code == "SD302"]
+    found = [finding for finding in document.findings if finding.code == "SD402"]
     assert bool(found) is half
     if half:
         assert "DeepseekV32MTPModel" in found[0].architectures

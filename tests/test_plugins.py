@@ -335,3 +335,75 @@ def test_nothing_of_a_plugin_is_executed(tmp_path: Path) -> None:
     files["mine/__init__.py"] = run + files["mine/__init__.py"]
     assert row(on_rocm(tmp_path, files)).module == "mine.models"
     assert not sentinel.exists()
+
+
+HOOK = """
+import builtins
+import importlib
+import sys
+
+OLD = builtins.__import__
+
+
+def _import(name, globals=None, locals=None, fromlist=(), level=0):
+    try:
+        table = {{{table}}}
+        if name in table:
+            if name in sys.modules:
+                return sys.modules[name]
+            module = importlib.import_module(table[name])
+            sys.modules[name] = module
+    except Exception:
+        pass
+    return OLD(name, globals=globals, locals=locals, fromlist=fromlist, level=level)
+
+
+def register():
+    builtins.__import__ = _import
+"""
+
+
+@pytest.mark.parametrize(
+    ("table", "module"),
+    [
+        ('"vllm.models.draft.amd": "mine.models"', "mine.models"),
+        ('"vllm.models.draft.common": "mine.models"', LACKS),
+    ],
+)
+def test_an_import_hook_with_a_table_is_followed(tmp_path: Path, table: str, module: str) -> None:
+    models = WITH_METHOD.replace("Mine", "Draft")
+    files = general(
+        "pass", {"mine/__init__.py": HOOK.format(table=table), "mine/models.py": models}
+    )
+    document = on_rocm(tmp_path, files)
+    assert row(document).module == module
+    (event,) = events(document, "hook")
+    assert (event.target, event.outcome) == ("builtins.__import__", "applied")
+
+
+def test_a_hook_that_is_not_followed_leaves_every_row_open(tmp_path: Path) -> None:
+    hook = HOOK.format(table="").replace("def _import", "@other.wrapped\ndef _import")
+    files = general("pass", {"mine/__init__.py": f"import other\n{hook}"})
+    document = on_rocm(tmp_path, files)
+    assert {row.verdict for row in document.rows} == {"?"}
+
+
+def test_a_changed_configuration_is_an_event(tmp_path: Path) -> None:
+    body = (
+        "from vllm.config.speculative import SpeculativeConfig\n"
+        "SpeculativeConfig.hf_config_override = staticmethod(lambda config: config)"
+    )
+    document = on_rocm(tmp_path, general(body))
+    (event,) = events(document, "config")
+    assert event.target == "vllm.config.speculative.SpeculativeConfig.hf_config_override"
+    assert any(item.kind == "caller" and item.line == event.line for item in document.undecided)
+
+
+def test_the_version_of_the_release_is_known_to_a_plugin(tmp_path: Path) -> None:
+    body = (
+        "from importlib.metadata import version\nfrom packaging.version import Version\n"
+        f'{IMPORT}\nif Version(version("vllm")) >= Version("0.33"):\n    {REGISTER}'
+    )
+    assert row(on_rocm(tmp_path, general(body))).module == "mine.models"
+    other = body.replace('"0.33"', '"0.34"')
+    assert row(on_rocm(tmp_path / "other", general(other))).module == LACKS

@@ -85,11 +85,11 @@ class Remarks:
         message = f"{event.plugin} {done} {event.target} no more: {event.reason}"
         names = [event.target] if event.kind in ("architecture", "table") else []
         listed = [name for name in names if any(r.architecture == name for r in self._rows)]
-        return self._finding("SD301", message, event.where.path, event.where.line, listed)
+        return self._finding("SD401", message, event.where.path, event.where.line, listed)
 
     def _failed(self, event: Event) -> Finding:
         message = f"{event.plugin}: {event.target}: {event.reason}"
-        return self._finding("SD304", message, event.where.path, event.where.line)
+        return self._finding("SD404", message, event.where.path, event.where.line)
 
     def _late(self, event: Event) -> Finding:
         message = (
@@ -97,7 +97,7 @@ class Remarks:
             f"{self._session.rule.registry.object} was made before: a server looks it up there"
         )
         names = [event.target] if event.target else []
-        return self._finding("SD305", message, event.where.path, event.where.line, names)
+        return self._finding("SD405", message, event.where.path, event.where.line, names)
 
     # --- half of a family
 
@@ -121,7 +121,7 @@ class Remarks:
                 f"configuration code gives to checkpoints of the same family ({family.where})"
             )
             names = [name for name, _ in others]
-            yield self._finding("SD302", message, event.where.path, event.where.line, names)
+            yield self._finding("SD402", message, event.where.path, event.where.line, names)
 
     # --- drafters that never look at the flag
 
@@ -144,7 +144,7 @@ class Remarks:
                         "setting is accepted and does nothing"
                     )
                     where = drafter.where
-                    yield self._finding("SD303", message, where.path, where.line)
+                    yield self._finding("SD403", message, where.path, where.line)
 
     def _is_deaf(self, drafter: Drafter, reader: Drafters, flag: str) -> bool:
         capability = self._asked.capability

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from packaging.utils import canonicalize_name
 
@@ -20,7 +20,7 @@ from auditor.evaluation.frame import Frame, join
 from auditor.evaluation.import_statements import Conventions, Program
 from auditor.evaluation.machine import MAX_OWN_FORKS_ASKED
 from auditor.imports import ImportRun
-from auditor.platforms import Platform
+from auditor.platforms import Existence, Platform
 from auditor.plugins.events import Event, Kind
 from auditor.plugins.guarded import effects_in
 from auditor.plugins.values import member_of_enum, shown
@@ -30,7 +30,9 @@ from auditor.values import (
     UNBOUND,
     ClassValue,
     Closure,
+    Doubt,
     Either,
+    Error,
     Foreign,
     Function,
     Instance,
@@ -53,6 +55,16 @@ _PARTS = ("public", "base_version", "release", "major", "minor", "micro", "is_de
 _HOOKS = ("sys.meta_path", "sys.path_hooks", "sys.path")
 
 
+class Made(NamedTuple):
+    """Modules of plugins that are no Python source: those there are, and where more may be built.
+
+    ``compiled`` are dotted names; ``built`` are top-level packages.
+    """
+
+    compiled: frozenset[str]
+    built: frozenset[str]
+
+
 class PluginRun(ImportRun):
     """One process with plugins on one platform.
 
@@ -60,6 +72,8 @@ class PluginRun(ImportRun):
         owners: the top-level packages of plugins, each with the plugin's name.
         rule: where models are registered.
         versions: of the package and of the plugins, as far as they say them.
+        made: modules of plugins that are no Python source.
+        config: the class that holds the speculative configuration, dotted.
     """
 
     def __init__(
@@ -70,6 +84,8 @@ class PluginRun(ImportRun):
         owners: Mapping[str, str],
         rule: RegistryRule,
         versions: Mapping[str, str],
+        made: Made,
+        config: str,
         *,
         eager: bool = True,
     ) -> None:
@@ -77,6 +93,10 @@ class PluginRun(ImportRun):
         self.owners = owners
         self.rule = rule
         self.versions = versions
+        self._made = made
+        self._config = config
+        #: What was put in the place of ``builtins.__import__``.
+        self._hook: Function | None = None
         #: What plugins did so far, in order.
         self.events: list[Event] = []
         #: Containers of the package whose changes are written down: each with its dotted name.
@@ -253,6 +273,27 @@ class PluginRun(ImportRun):
             return False
         return super()._looks_into_unknown(function, given)
 
+    # --- modules of plugins
+
+    def _existence(self, name: str) -> Existence:
+        """Whether a module exists; one of a plugin that is no source may be compiled."""
+        head = name.partition(".")[0]
+        if head not in self.owners or "." not in name:
+            return super()._existence(name)
+        if name in self._made.compiled:
+            return Existence(True, f"{self.owners[head]} holds it, compiled")
+        if any(name == one for rule in self.platform.modules for one in rule.names):
+            return super()._existence(name)
+        if head not in self._made.built:
+            return Existence(False, f"{self.owners[head]} has no {name}")
+        key = f"installed:{name}"
+        known = self.settled(key)
+        reason = f"no file of {self.owners[head]} is {name}, which a build may make"
+        if known is not None:
+            return Existence(known, reason)
+        decides = f"{reason}; --with {name} or --without {name} decides it"
+        return Existence(Undecided(decides, key=key), reason)
+
     # --- versions
 
     def installed_release(self, name: str, place: Place) -> Value:
@@ -390,6 +431,8 @@ class PluginRun(ImportRun):
                 target = f"{one.dotted}.{name}"
                 event = self._event("attribute", target, value, frame, line)
                 event = replace(event, owner=one)
+                if one.dotted == self._config:
+                    event = replace(event, kind="config")
             elif isinstance(one, ModuleValue) and self.is_package(one.name):
                 if value is one.names.get(name, UNBOUND):
                     continue
@@ -422,8 +465,42 @@ class PluginRun(ImportRun):
     # --- hooks on importing
 
     def _hooked(self, value: Value, frame: Frame, line: int) -> Event:
+        """What is put in the place of ``builtins.__import__``; a plain function is followed."""
+        value = self.force(value, frame)
         event = self._event("hook", "builtins.__import__", value, frame, line)
+        if isinstance(value, Function) and not value.decorators and not self.open_guards:
+            self._hook = value
+            return replace(event, reason="every later import statement goes through it")
         return event.open("every later import goes through it")
+
+    def bind_import(self, stmt: f.Import, frame: Frame) -> None:
+        """An ``import`` statement, which goes through the hook."""
+        self._through_hook(stmt.module, 0, frame, stmt.line)
+        super().bind_import(stmt, frame)
+
+    def bind_import_from(self, stmt: f.ImportFrom, frame: Frame) -> None:
+        """A ``from`` statement, which goes through the hook."""
+        self._through_hook(stmt.module, stmt.level, frame, stmt.line)
+        super().bind_import_from(stmt, frame)
+
+    def _through_hook(self, name: str, level: int, frame: Frame, line: int) -> None:
+        """Call the hook for a module of the package that is not loaded; it may load another."""
+        hook = self._hook
+        if hook is None or level or not self.is_package(name) or self.loaded(name) is not UNBOUND:
+            return
+        place = frame.place(line)
+        outer = self._outer()
+        outer.doubts = frame.doubts
+        before = Place(hook.module.path, hook.facts.line)
+        value = self.invoke(hook, (name,), (), outer, place, name, forks=MAX_OWN_FORKS_ASKED)
+        if isinstance(value, Opaque) and value.own:
+            reason = f"what the import hook of {hook.module.name} does for {name} is not followed"
+            why = Undecided(reason, before, name)
+            self.open_condition(why, frame)
+            bases = ("?", "Exception", "BaseException")
+            frame.doubt(Doubt(Error("Exception", "…", bases, (place,)), why))
+        elif isinstance(value, ModuleValue) and self.loaded(name) is UNBOUND:
+            self.put_in(name, value, before)
 
     def call(self, func: Value, call: f.Call, frame: Frame, line: int) -> Value:
         """A call; one that changes where Python looks for modules is written down."""

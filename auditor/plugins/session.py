@@ -18,7 +18,7 @@ from auditor.evaluation.import_statements import Conventions, Program
 from auditor.platforms import Platform
 from auditor.plugins.events import Event
 from auditor.plugins.platform import Given, ask_for_platform, entry_value
-from auditor.plugins.run import PluginRun
+from auditor.plugins.run import Made, PluginRun
 from auditor.plugins.values import shown
 from auditor.program import Files
 from auditor.registry import Entry, Table, absolute
@@ -75,6 +75,7 @@ class Session:
         rule: the conventions of the package.
         version: of the package, if it says one.
         eager: whether imports are followed at once.
+        config: the class that holds the speculative configuration, dotted.
     """
 
     def __init__(
@@ -85,12 +86,17 @@ class Session:
         version: str | None,
         *,
         eager: bool,
+        config: str,
     ) -> None:
+        self._config = config
         self.plugins = tuple(plugins)
         self.rule = rule
         self._files = files
         self._eager = eager
         self._taken = frozenset({rule.package.name, *(r for one in plugins for r in one.roots)})
+        #: Compiled modules that plugins hold, and the packages that a build may add some to.
+        self._compiled = frozenset(_compiled_in(self.plugins))
+        self._built = frozenset(r for one in self.plugins if one.builds for r in one.roots)
         self._owners = {root: one.name for one in self.plugins for root in one.roots}
         self._versions = {one.name: one.version for one in self.plugins if one.version}
         if version is not None:
@@ -155,6 +161,8 @@ class Session:
             self._owners,
             self.rule.registry,
             self._versions,
+            Made(self._compiled, self._built),
+            self._config,
             eager=self._eager,
         )
 
@@ -322,6 +330,12 @@ class Session:
             for unread in plugin.unread:
                 reason = f"{plugin.name}: {unread.reason}"
                 yield UndecidedItem("plugin", unread.path, unread.line, "", reason)
+        for name, event in self._config_events():
+            reason = f"{event.plugin} replaces {event.target}, which is read as the release has it"
+            yield UndecidedItem(
+                "caller", event.where.path, event.where.line,
+                self._files.line(event.where.path, event.where.line), reason, (name,),
+            )  # fmt: skip
         every = [e for given in self.given.values() for e in given.events]
         found: dict[tuple[Place, str], tuple[Event, list[str]]] = {}
         for event in every:
@@ -339,6 +353,13 @@ class Session:
                     f"{event.plugin}: {target}{event.reason}", tuple(dict.fromkeys(names)),
                 )  # fmt: skip
 
+    def _config_events(self) -> Iterator[tuple[str, Event]]:
+        """Changes of the code that says which draft a checkpoint asks for, by platform."""
+        for name, started in self.started.items():
+            for event in started.events:
+                if event.kind == "config" and event.outcome != "dead":
+                    yield name, event
+
     def notes(self) -> Iterator[str]:
         """Sentences about the whole audit."""
         groups = (self.rule.plugins.platform_group, self.rule.plugins.general_group)
@@ -352,6 +373,15 @@ class Session:
                     f"whether {plugin.label} gives its platform depends on {given.condition}; "
                     "it is taken to"
                 )
+
+
+def _compiled_in(plugins: Iterable[Plugin]) -> Iterator[str]:
+    """The compiled modules among the files of plugins, by their dotted names."""
+    for plugin in plugins:
+        for path in plugin.packages.files():
+            folder, _, name = path.rpartition("/")
+            if name.endswith((".so", ".pyd")):
+                yield f"{folder}/{name.partition('.')[0]}".replace("/", ".")
 
 
 def _may_do_anything(event: Event) -> bool:

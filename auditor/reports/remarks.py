@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from auditor.coverage import Coverage, Finding, UndecidedItem
 from auditor.reports import rows as view
+from auditor.reports.plugins import done, heading
 
 #: So many of each kind are written out; the rest is counted.
 SHOWN = 5
@@ -23,6 +24,8 @@ class Block:
 
 def remark_blocks(coverage: Coverage) -> Iterator[Block]:
     """Findings first; the last blocks say what was not decided, always."""
+    for plugin in coverage.plugins:
+        yield Block(heading(plugin), tuple(done(plugin)))
     if coverage.findings:
         yield _block("Findings", [_finding(finding) for finding in view.by_severity(coverage)])
     if not coverage.undecided:

@@ -37,6 +37,7 @@ UNDECIDED_TITLES = {
     "table": "registry tables not read in full",
     "file": "files that could not be read or parsed",
     "caller": "callers that are not known",
+    "plugin": "of what plugins do",
     "base": "base classes that could not be resolved",
     "condition": "conditions left open",
 }
