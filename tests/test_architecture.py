@@ -55,6 +55,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.job",),
     ("auditor.api",),
     ("auditor.reports",),
+    ("auditor.config",),
     ("auditor.options",),
     ("auditor.output",),
     ("auditor.live",),
