@@ -188,6 +188,7 @@ def _checked(section: Mapping[str, Any], lines: _Lines) -> Config:
             msgspec.convert({key: value}, Config)
         except msgspec.ValidationError as error:
             what = str(error).replace("`", "").replace("$.", "").replace("array", "list")
+            what = what.replace(" | null", "")
             raise ConfigError(
                 f"{_SECTION} {key}: {what[:1].lower()}{what[1:]}", where=lines.where(key)
             ) from error

@@ -186,7 +186,7 @@ def _changed(
             for change in found.changes
             if reason is not None and change.kinds & GAPS and change.verdict_after in LACK
         }
-        new = updated(new, snapshot(coverage), old.given, accept)
+        new = updated(new, snapshot(coverage), accept, known)
     if wanted.prune:
         new = pruned(new, found, known)
     return new if wanted.update or wanted.prune else None
