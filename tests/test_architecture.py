@@ -59,6 +59,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.api",),
     ("auditor.reports",),
     ("auditor.completion",),
+    ("auditor.config",),
     ("auditor.options",),
     ("auditor.output",),
     ("auditor.publishing",),
