@@ -71,12 +71,13 @@ def run(environ: Mapping[str, str]) -> int:
     inputs = Inputs.of(environ)
     against = _against(inputs, environ)
     summary = ["--summary"] if environ.get("GITHUB_STEP_SUMMARY") else []
-    code = 0
+    code = OK
     if inputs.sarif:
         code = _audit(*inputs.common, "--format=sarif", f"--output={inputs.sarif}", "--quiet")
-    if code in (OK, INCOMPLETE):
+    written = code in (OK, INCOMPLETE)
+    if written:
         code = _audit(*_command(inputs, against), "--format=github", *summary)
-    _output(environ, "sarif", inputs.sarif)
+    _output(environ, "sarif", inputs.sarif if written else "")
     _output(environ, "compared-with", inputs.baseline or against or "")
     _output(environ, "exit-code", str(code))
     if code == INCOMPLETE:
