@@ -72,5 +72,9 @@ def render_one(rule: Rule, *, width: int, color: bool = False) -> str:
 
 
 def render_json(rules: Sequence[Rule]) -> str:
-    """The rules as an indented JSON list with a final newline."""
-    return escaped(msgspec.json.format(msgspec.json.encode(list(rules)), indent=2) + b"\n")
+    """The rules as an indented JSON list with a final newline; examples are left out."""
+    told = [{name: getattr(rule, name) for name in _TOLD} for rule in rules]
+    return escaped(msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n")
+
+
+_TOLD = ("code", "severity", "what", "why", "fix", "link")

@@ -39,10 +39,10 @@ class Pool:
 
         Keys of mappings are taken to be names of fields: never anything that a tree chose.
         """
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             shape = self._shape(tuple(value))
             return self._node((shape, *map(self.put, value.values())))
-        if isinstance(value, Sequence) and not isinstance(value, str):
+        if isinstance(value, list | tuple):
             return self._node((0, *map(self.put, value)))
         return self._scalar(literal(value) if isinstance(value, str) else value)
 
