@@ -11,7 +11,7 @@ from auditor.factcache import FactCache
 from auditor.memo import Memo
 from auditor.program import Files
 from auditor.request import Request, Resources
-from auditor.rulesdata import platform_names
+from auditor.rulesdata import digest_over, laid_over, platform_names
 from auditor.sources.tree import Source
 
 __all__ = ["Request", "Resources", "audit", "collector_paused", "platform_names"]
@@ -24,10 +24,15 @@ def audit(source: Source, request: Request, resources: Resources | None = None) 
         DraftauditError: an unknown platform or architecture, or a registry that cannot be read.
     """
     resources = resources or Resources()
-    with collector_paused(), closing(FactCache(resources.cache)) as cache:
+    with (
+        collector_paused(),
+        laid_over(request.rules),
+        closing(FactCache(resources.cache)) as cache,
+    ):
         memo = Memo(resources.cache)
         files = Files(source.tree, cache)
-        name = memo.name(source, request) if resources.cache is not None else ""
+        asked = (request, digest_over(request.rules))
+        name = memo.name(source, asked) if resources.cache is not None else ""
         kept = memo.load(name, files, source) if name else None
         if kept is not None:
             return kept

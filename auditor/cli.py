@@ -61,7 +61,7 @@ Exit codes:
 @options_named(but=True)
 @click.pass_context
 def audit(ctx: click.Context, /, **given: Any) -> int:
-    """Say which draft models have get_top_tokens, on which platform.
+    """Say which models have what the engine probes for, on which platform.
 
     The audited vLLM is neither imported nor executed.
     """
@@ -122,6 +122,50 @@ def rules(ctx: click.Context, /, code: str | None, **given: Any) -> int:
     return OK
 
 
+@audit.command()
+@click.option("--discover", is_flag=True, help="List every probe of a model, also without a rule.")
+@click.option("--against", metavar="SPEC", help="Say what differs from this vLLM.")
+@options_named(
+    "--vllm",
+    "--rules",
+    "--format",
+    "--output",
+    "--width",
+    "--no-color",
+    "--quiet",
+    "--cache-dir",
+    "--no-cache",
+)
+@click.pass_context
+def capabilities(
+    ctx: click.Context, /, *, discover: bool, against: str | None, **given: Any
+) -> int:
+    """List what the engine probes models for, and what follows where the answer is no.
+
+    Without --discover, the capabilities that rules describe, with where the audited source asks
+    for each.
+    """
+    options = Options.merged(ctx, given)
+    if options.format not in (None, "table", "json"):
+        raise click.UsageError("capabilities writes --format table or json only.", ctx)
+    return _capabilities(options, every=discover, against=against)
+
+
+def _capabilities(options: Options, *, every: bool, against: str | None) -> int:
+    from auditor.probes import report
+    from auditor.probes.command import discovered
+
+    source = _source(options)
+    other = _source(replace(options, vllm=against)) if against is not None else None
+    document = discovered(source, _cache(options).folder, every=every, against=other)
+    if options.for_people:
+        text = report.render(document, width=options.columns, color=options.in_color)
+    else:
+        text = report.render_json(document)
+    deliver(text, options)
+    return INCOMPLETE if document.undecided else OK
+
+
 def _no_rule(code: str) -> UsageError:
     from auditor.reports.names import hint
     from auditor.rulesdata import finding_rules
@@ -131,15 +175,19 @@ def _no_rule(code: str) -> UsageError:
 
 
 @audit.command()
-@click.argument("document", type=click.Choice(["coverage", "live"]), default="coverage")
+@click.argument(
+    "document", type=click.Choice(["coverage", "live", "capabilities"]), default="coverage"
+)
 @options_named("--output")
 @click.pass_context
 def schema(ctx: click.Context, /, document: str, **given: Any) -> int:
-    """Print the JSON Schema of audit --format json; with live, of audit --live."""
+    """Print the JSON Schema of audit --format json; with live, of audit --live, and so on."""
     import json
 
     if document == "live":
         from auditor.live.document import json_schema
+    elif document == "capabilities":
+        from auditor.probes.document import json_schema
     else:
         from auditor.coverage import json_schema
 
@@ -229,6 +277,10 @@ def _request(options: Options, architectures: tuple[str, ...]) -> Request:
         run_imports=not options.no_imports,
         with_modules=options.with_module,
         without_modules=options.without_module,
+        capability=options.capability or "",
+        registry=options.registry,
+        rules=options.rules,
+        overrides=dict(options.override),
     )
 
 

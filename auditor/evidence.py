@@ -46,7 +46,13 @@ class Evidence:
 
     def registry(self, entry: Entry) -> Iterator[Step]:
         """The registry line, and the module that it names."""
-        yield self.step("registry", entry.where, f"names {entry.class_name} of {entry.module}")
+        names = f"names {entry.class_name} of {entry.module}"
+        if not entry.by:
+            yield self.step("registry", entry.where, names)
+        else:
+            if entry.where.path:
+                yield self.step("registry", entry.where, f"overridden by {entry.by}")
+            yield Step("registry", "", 0, entry.by, names)
         located = self._run.program.modules.get(entry.module)
         if located is not None:
             yield Step("module", located[0], 1, entry.module, "the module asked for the class")
