@@ -233,6 +233,7 @@ def _shape(options: Options, architecture: str | None) -> int:
 
     from auditor.reports import shape
 
+    _must_be_compared(options)
     coverage = _audit(options, (escape(architecture),) if architecture else ())
     if options.for_people:
         width, color, detailed = options.columns, options.in_color, architecture is not None
@@ -241,6 +242,19 @@ def _shape(options: Options, architecture: str | None) -> int:
         text = shape.render_json(coverage)
     deliver(text, options)
     return _exit_code(coverage, options)
+
+
+def _must_be_compared(options: Options) -> None:
+    """Shapes are those of the method that a capability agrees with; without one there is none."""
+    from auditor.rulesdata import capability
+
+    rule = capability(options.capability or "")
+    if rule.agrees_with is None:
+        raise UsageError(
+            f"{rule.name} agrees with no method, so that there is no head path to show",
+            where="--capability",
+            next_step="Ask without `shape`.",
+        )
 
 
 def _source(options: Options) -> Source:

@@ -266,7 +266,7 @@ def _source(text: str, tables: Iterable[str]) -> Source:
     """The tree for examples, with a model in every table that may be asked."""
     rule = examples_rule()
     files = {path: source.lstrip("\n").encode() for path, source in rule.files.items()}
-    entry = f"{{{rule.architecture!r}: ({rule.module!r}, {rule.class_!r})}}"
+    entry = f"{{{rule.entry!r}: ({rule.module!r}, {rule.class_!r})}}"
     registries: dict[str, list[str]] = {}
     for dotted in dict.fromkeys((*tables, *capability().tables)):
         module, _, name = dotted.rpartition(".")

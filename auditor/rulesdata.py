@@ -604,14 +604,14 @@ class ExamplesRule(_Strict, frozen=True):
     Attributes:
         module: the module of an example.
         class_: its class, which the registry names.
-        architecture: the key of that entry.
+        entry: the key of that entry.
         imports: what stands before an example.
         condition: the module of a condition's example.
         files: the other files, by path.
     """
 
     module: str
-    architecture: str
+    entry: str
     imports: str
     condition: str
     files: dict[str, str]
