@@ -255,14 +255,19 @@ def rules_folder() -> Path:
     )
 
 
+#: A folder with rules, with a digest of them: by both, what is read there is kept.
+_Folder = tuple[Path, bytes]
+
 #: Folders with rules of a user, laid over those of the project.
-_OVER: ContextVar[tuple[Path, ...]] = ContextVar("rules of a user", default=())
+_OVER: ContextVar[tuple[_Folder, ...]] = ContextVar("rules of a user", default=())
 
 
 @contextmanager
 def laid_over(folders: Sequence[str | Path]) -> Iterator[None]:
     """Within this, rules are those of the project and those of these folders."""
-    token = _OVER.set(tuple(dict.fromkeys((*_OVER.get(), *map(Path, folders)))))
+    known = dict(_OVER.get())
+    known.update((Path(folder), digest_over([folder])) for folder in folders)
+    token = _OVER.set(tuple(known.items()))
     try:
         yield
     finally:
@@ -295,8 +300,8 @@ def load(path: Path, type_: type[_Rule]) -> _Rule:
     return rulefiles.read(text, type_, name)
 
 
-def _load_all(folder: str, type_: type[_Rule], over: Iterable[Path] = ()) -> Iterator[_Rule]:
-    for root in (rules_folder(), *over):
+def _load_all(folder: str, type_: type[_Rule], over: Iterable[_Folder] = ()) -> Iterator[_Rule]:
+    for root in (rules_folder(), *(path for path, _ in over)):
         for path in sorted((root / folder).glob("*.toml")):
             yield load(path, type_)
 
@@ -384,7 +389,7 @@ def shapes() -> tuple[ShapeRule, ...]:
 
 
 @cache
-def _shapes(over: tuple[Path, ...]) -> tuple[ShapeRule, ...]:
+def _shapes(over: tuple[_Folder, ...]) -> tuple[ShapeRule, ...]:
     return tuple(sorted(_load_all("shapes", ShapeRule, over), key=lambda rule: rule.order))
 
 
@@ -536,7 +541,7 @@ def finding_rules() -> tuple[FindingRule, ...]:
 
 
 @cache
-def _finding_rules(over: tuple[Path, ...]) -> tuple[FindingRule, ...]:
+def _finding_rules(over: tuple[_Folder, ...]) -> tuple[FindingRule, ...]:
     """A user's rule of the same code takes the place of the project's."""
     rules = (_on_one_line(rule) for rule in _load_all("findings", FindingRule, over))
     return tuple(sorted({rule.code: rule for rule in rules}.values(), key=lambda rule: rule.code))
@@ -589,7 +594,7 @@ def platforms() -> tuple[PlatformRule, ...]:
 
 
 @cache
-def _platforms(over: tuple[Path, ...]) -> tuple[PlatformRule, ...]:
+def _platforms(over: tuple[_Folder, ...]) -> tuple[PlatformRule, ...]:
     return tuple(sorted(_load_all("platforms", PlatformRule, over), key=lambda rule: rule.order))
 
 
@@ -630,7 +635,7 @@ def capabilities() -> tuple[Capability, ...]:
 
 
 @cache
-def _capabilities(over: tuple[Path, ...]) -> tuple[Capability, ...]:
+def _capabilities(over: tuple[_Folder, ...]) -> tuple[Capability, ...]:
     rules = map(_with_full_tables, _load_all("capabilities", Capability, over))
     return tuple(sorted(rules, key=lambda rule: rule.name))
 
