@@ -134,7 +134,7 @@ class Analyzer:
         agrees = self._capability.agrees_with
         logits = _path(cls, symbolic, agrees) if agrees is not None else None
         first = symbolic.first_parameter(agrees) if logits is not None and agrees else None
-        tokens = _path(cls, symbolic, self._capability.name, first)
+        tokens = _path(cls, symbolic, self._capability.probed, first)
         agree = compare(logits, tokens) if logits is not None and tokens is not None else None
         premises = Premises(symbolic, self._bodies, cls, head_rule()).of(logits) if logits else ()
         agree = _under(self._same_defaults(cls, agree), premises)
@@ -144,7 +144,7 @@ class Analyzer:
 
     def _same_defaults(self, cls: ClassValue, agree: Equivalence | None) -> Equivalence | None:
         """An equality of methods that take another default for what a caller leaves out."""
-        names = (self._capability.agrees_with, self._capability.name)
+        names = (self._capability.agrees_with, self._capability.probed)
         found = [self.method(cls, name) for name in names if name is not None]
         if agree is None or agree.answer != "equivalent" or len(found) < 2:
             return agree

@@ -22,6 +22,7 @@ from auditor.evaluation.import_statements import Conventions, Program
 from auditor.findings import Findings, Subject
 from auditor.headpath.bodies import Syntax
 from auditor.imports import ImportRun
+from auditor.instances import Instances
 from auditor.introspector import Introspector
 from auditor.platforms import Platform
 from auditor.program import Files, Probe
@@ -77,6 +78,7 @@ class Asked(msgspec.Struct, frozen=True):
     program: Program
     conventions: Conventions
     capability: Capability
+    tables: tuple[str, ...]
     guards: tuple[GuardSite, ...]
     outside: Mapping[str, Place]
     contracts: Contracts
@@ -103,7 +105,10 @@ def ask(asked: Asked, platform: Platform, table: Table) -> PlatformAnswer:
     """Resolve the entries of ``table`` on one platform."""
     run, introspector, rows = _resolved(asked, platform, table)
     analyzer = Analyzer(run, asked.syntax, asked.outside, asked.capability, asked.analyses)
-    rows, heads, findings = _analysed(asked, rows, introspector, analyzer)
+    if asked.capability.agrees_with is not None:
+        rows, heads, findings = _analysed(asked, rows, introspector, analyzer)
+    else:
+        rows, heads, findings = _probed(asked, rows, introspector, analyzer), (), ()
     seen = b""
     if asked.look is not None:
         classes = introspector.classes
@@ -131,7 +136,7 @@ def _resolved(
         asked.program, platform, asked.conventions, eager=asked.run_imports
     )
     if asked.run_imports:
-        _prelude(run, asked.capability)
+        _prelude(run, asked.tables)
     introspector = Introspector(run, asked.files, asked.capability, asked.guards)
     rows = tuple(
         introspector.row(entry)
@@ -165,20 +170,36 @@ def _analysed(
     return tuple(judgements), tuple(heads.values()), tuple(found)
 
 
+def _probed(
+    asked: Asked, rows: tuple[Row, ...], introspector: Introspector, analyzer: Analyzer
+) -> tuple[Row, ...]:
+    """The rows where ``hasattr`` of an instance alone decides."""
+    evidence = introspector.evidence
+    instances = Instances(analyzer.bodies, evidence, asked.capability, asked.guards)
+    classes = introspector.classes
+    settled = tuple(
+        instances.row(row, classes[row.architecture]) if row.architecture in classes else row
+        for row in rows
+    )
+    introspector.open_rows.update(instances.open_rows)
+    return settled
+
+
 def matches(architecture: str, globs: tuple[str, ...]) -> bool:
     """Whether an architecture is asked for; no glob asks for all."""
     return not globs or any(fnmatch.fnmatchcase(architecture, glob) for glob in globs)
 
 
-def _prelude(run: ImportRun, capability: Capability) -> None:
+def _prelude(run: ImportRun, tables: tuple[str, ...]) -> None:
     """Import the registry first: whoever asks it for a class has imported it.
 
     Where that fails, every entry is asked in the state in which it failed.
     """
-    try:
-        run.load(capability.registry.rpartition(".")[0])
-    except (PythonError, RecursionError):
-        return
+    for module in dict.fromkeys(name.rpartition(".")[0] for name in tables):
+        try:
+            run.load(module)
+        except (PythonError, RecursionError):
+            return
 
 
 def _conditions(run: ImportRun, rows: Mapping[str, Undecided]) -> tuple[OpenCondition, ...]:

@@ -12,7 +12,7 @@ from auditor.factcache import FactCache
 from auditor.memo import Memo
 from auditor.program import Files
 from auditor.request import Request, Resources
-from auditor.rulesdata import platform_names
+from auditor.rulesdata import digest_over, laid_over, platform_names
 from auditor.sources.tree import Source
 
 if TYPE_CHECKING:
@@ -33,12 +33,18 @@ def audit(
         DraftauditError: an unknown platform or architecture, or a registry that cannot be read.
     """
     resources = resources or Resources()
-    asked: object = request
+    rules = digest_over(request.rules)
+    asked: object = (request, rules)
     if plugins:
         from auditor.plugins.session import identity, over
 
-        source, asked = over(source, plugins), (request, tuple(map(identity, plugins)))
-    with collector_paused(), closing(FactCache(resources.cache)) as cache:
+        source = over(source, plugins)
+        asked = (request, rules, tuple(map(identity, plugins)))
+    with (
+        collector_paused(),
+        laid_over(request.rules),
+        closing(FactCache(resources.cache)) as cache,
+    ):
         memo = Memo(resources.cache)
         files = Files(source.tree, cache)
         name = memo.name(source, asked) if resources.cache is not None else ""

@@ -42,6 +42,7 @@ DOCUMENTS = {
     "live": "auditor.live.document",
     "drift": "auditor.changes",
     "cost": "auditor.cost.document",
+    "capabilities": "auditor.probes.document",
     "checkpoint": "auditor.checkpoints.document",
 }
 OK, FINDINGS, USAGE, INCOMPLETE, BUG, INTERRUPTED = 0, 1, 2, 3, 70, 130
@@ -102,7 +103,7 @@ def _sizes(flag: str, **settings: Any) -> Callable[[_Command], _Command]:
 @options_named("--vllm", but=True)
 @click.pass_context
 def audit(ctx: click.Context, /, **given: Any) -> int:
-    """Say which draft models have get_top_tokens, on which platform.
+    """Say which models have what the engine probes for, on which platform.
 
     The audited vLLM is neither imported nor executed.
     """
@@ -168,7 +169,7 @@ def drift(ctx: click.Context, /, **given: Any) -> int:
     """Say what changed since a baseline, or against another source.
 
     The source audited is that of --vllm. By default a check fails where the method was lost,
-    became unsafe, or stayed behind a change of compute_logits, and where a new entry lacks it.
+    became unsafe, or stayed behind a change of the logits, and where a new entry lacks it.
     """
     from auditor.drift_command import Wanted, run_drift
 
@@ -250,6 +251,50 @@ def rules(ctx: click.Context, /, code: str | None, **given: Any) -> int:
         text = findings.render(chosen, width=width, color=color)
     deliver(text, options)
     return OK
+
+
+@audit.command()
+@click.option("--discover", is_flag=True, help="List every probe of a model, also without a rule.")
+@click.option("--against", metavar="SPEC", help="Say what differs from this vLLM.")
+@options_named(
+    "--vllm",
+    "--rules",
+    "--format",
+    "--output",
+    "--width",
+    "--no-color",
+    "--quiet",
+    "--cache-dir",
+    "--no-cache",
+)
+@click.pass_context
+def capabilities(
+    ctx: click.Context, /, *, discover: bool, against: str | None, **given: Any
+) -> int:
+    """List what the engine probes models for, and what follows where the answer is no.
+
+    Without --discover, the capabilities that rules describe, with where the audited source asks
+    for each.
+    """
+    options = Options.merged(ctx, given)
+    if options.format not in (None, "table", "json"):
+        raise click.UsageError("capabilities writes --format table or json only.", ctx)
+    return _capabilities(options, every=discover, against=against)
+
+
+def _capabilities(options: Options, *, every: bool, against: str | None) -> int:
+    from auditor.probes import report
+    from auditor.probes.command import discovered
+
+    source = _source(options)
+    other = _source(replace(options, vllm=against)) if against is not None else None
+    document = discovered(source, _cache(options).folder, every=every, against=other)
+    if options.for_people:
+        text = report.render(document, width=options.columns, color=options.in_color)
+    else:
+        text = report.render_json(document)
+    deliver(text, options)
+    return INCOMPLETE if document.undecided else OK
 
 
 def _no_rule(code: str) -> UsageError:
@@ -374,6 +419,7 @@ def _shape(options: Options, architecture: str | None) -> int:
 
     from auditor.reports import shape
 
+    _must_be_compared(options)
     coverage = _audit(options, (escape(architecture),) if architecture else ())
     if options.for_people:
         width, color, detailed = options.columns, options.in_color, architecture is not None
@@ -403,6 +449,19 @@ def _of_against(error: SourceError) -> SourceError:
     """The error in the words of the option that the source was named by."""
     where, step = (text.replace("--vllm", "--against") for text in (error.where, error.next_step))
     return SourceError(error.what, where=where, next_step=step)
+
+
+def _must_be_compared(options: Options) -> None:
+    """Shapes are those of the method that a capability agrees with; without one there is none."""
+    from auditor.rulesdata import capability
+
+    rule = capability(options.capability or "")
+    if rule.agrees_with is None:
+        raise UsageError(
+            f"{rule.name} agrees with no method, so that there is no head path to show",
+            where="--capability",
+            next_step="Ask without `shape`.",
+        )
 
 
 def _source(options: Options, why: str | None = None) -> Source:
@@ -467,6 +526,10 @@ def _request(options: Options, architectures: tuple[str, ...]) -> Request:
         run_imports=not options.no_imports,
         with_modules=options.with_module,
         without_modules=options.without_module,
+        capability=options.capability or "",
+        registry=options.registry,
+        rules=options.rules,
+        overrides=dict(options.override),
     )
 
 

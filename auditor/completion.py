@@ -78,9 +78,9 @@ def _registered(folder: Path | None) -> Iterator[str]:
     """The keys of the table where it is written as a dict; others are not worth an import run."""
     import ast
 
-    from auditor.rulesdata import capability
+    from auditor.rulesdata import engine_rule
 
-    module, _, table = capability("get_top_tokens").registry.rpartition(".")
+    module, _, table = engine_rule().draft.table.rpartition(".")
     if folder is None:
         return
     try:

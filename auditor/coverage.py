@@ -15,16 +15,16 @@ SCHEMA_VERSION = "1.2"
 
 VerdictName = Literal["yes", "yes?", "unsafe", "no", "stub", "import", "absent", "n/a", "?"]
 
-#: What each cell means; the text printed in legends and in the README.
+#: What each cell means where the rule of a capability has no words of its own for it.
 VERDICTS: dict[VerdictName, str] = {
     "yes": "has the method, proven equivalent, every caller satisfied",
     "yes?": "has the method; whether it picks the same token is conditional or unproven",
     "unsafe": "has the method, but it picks other tokens, or a caller's call would fail",
-    "no": "lacks the method: the guard raises ValueError at start-up",
+    "no": "lacks the method",
     "stub": "the class only raises NotImplementedError",
     "import": "the class cannot be imported on this platform",
     "absent": "the module resolves but does not provide the class there",
-    "n/a": "no compute_logits, nothing to reduce",
+    "n/a": "lacks the method that it would have to agree with",
     "?": "undecided; the condition that decides it is listed",
 }
 
@@ -264,6 +264,27 @@ class SourceInfo(msgspec.Struct, frozen=True):
     digest: str
 
 
+class Question(msgspec.Struct, frozen=True):
+    """What the capability of a document is: what the engine probes, and what follows.
+
+    Attributes:
+        attribute: the attribute that is probed.
+        part: the attribute of the model that is asked in its stead, or null.
+        model: ``draft`` or ``target``.
+        agrees_with: the method that it must pick the same token as; null where ``hasattr`` alone
+            decides.
+        without: what the engine does with a model that lacks it.
+        text: the same in words.
+    """
+
+    attribute: str
+    part: str | None
+    model: Literal["draft", "target"]
+    agrees_with: str | None
+    without: Literal["raises", "falls back", "skips"]
+    text: str
+
+
 class PluginEvent(msgspec.Struct, frozen=True):
     """One thing that a plugin does to vLLM.
 
@@ -323,8 +344,8 @@ class Coverage(msgspec.Struct, frozen=True):
 
     Attributes:
         schema_version: of this document (``major.minor``; a new major breaks readers).
-        capability: the method asked for.
-        registry: dotted name of the table the entries come from.
+        capability: the name of the capability asked for.
+        registry: dotted name of the table the entries come from; of several, with commas.
         source: what was audited.
         platforms: the platforms asked for, in the order of the report.
         imports: ``run`` when the import run was done, ``skipped`` when it was not.
@@ -335,6 +356,8 @@ class Coverage(msgspec.Struct, frozen=True):
         undecided: what was not decided.
         callers: the classes of the engine that draft, and what they call.
         plugins: the plugins over the source, in the order in which they were loaded.
+        question: what the capability is; null in documents before 1.2.
+        legend: what a cell means here, where that is not what :data:`VERDICTS` says.
     """
 
     schema_version: str
@@ -350,6 +373,13 @@ class Coverage(msgspec.Struct, frozen=True):
     callers: tuple[Caller, ...] = ()
     heads: tuple[Head, ...] = ()
     plugins: tuple[PluginInfo, ...] = ()
+    question: Question | None = None
+    legend: dict[str, str] = {}
+
+
+def meaning(coverage: Coverage, verdict: VerdictName) -> str:
+    """What a cell of a document means."""
+    return coverage.legend.get(verdict, VERDICTS[verdict])
 
 
 def sorted_coverage(coverage: Coverage) -> Coverage:

@@ -382,7 +382,7 @@ class _RowComparison:
         return None
 
     def _goes(self, head: Head) -> str:
-        """What ``compute_logits`` computes then and now; by shape where that tells them apart."""
+        """What the full method computes then and now; by shape where that tells them apart."""
         name = head.logits.method if head.logits is not None else ""
         was, now = self.was, self.now.line
         if was.head != now.head:

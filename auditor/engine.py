@@ -6,7 +6,7 @@ Read off the audited tree: ``if not hasattr(model, "<name>"): raise …`` below 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from auditor.facts import Unparsed
@@ -34,30 +34,42 @@ class GuardSite:
 
 
 def guard_sites(
-    files: Files, paths: Iterable[str], folder: str, capability: str
+    files: Files, paths: Iterable[str], folder: str, capability: str, functions: Sequence[str] = ()
 ) -> tuple[GuardSite, ...]:
-    """Every place below ``folder`` that raises where a model lacks ``capability``."""
+    """Every place below ``folder`` that raises where a model lacks ``capability``.
+
+    ``functions`` are those of the tree that ask a model for it.
+    """
     sites: list[GuardSite] = []
+    probed = " ".join((capability, *functions))
     for path in sorted(paths):
         if not path.startswith(folder) or not path.endswith(".py"):
             continue
-        files.note(path, ("guards", capability, 0, 0, 0))
-        sites.extend(guards_in(files.text(path), path, capability))
+        files.note(path, ("guards", probed, 0, 0, 0))
+        sites.extend(guards_in(files.text(path), path, probed))
     return tuple(sites)
 
 
-def guards_in(source: bytes | Unparsed, path: str, capability: str) -> tuple[GuardSite, ...]:
-    """The places in one file that raise where a model lacks ``capability``."""
-    quoted = (f'"{capability}"'.encode(), f"'{capability}'".encode())
-    if isinstance(source, Unparsed) or not any(text in source for text in quoted):
+def guards_in(source: bytes | Unparsed, path: str, probed: str) -> tuple[GuardSite, ...]:
+    """The places in one file that raise where a model lacks what is probed.
+
+    ``probed`` is the attribute, and the functions that ask for it, with blanks between them.
+    """
+    attribute, *functions = probed.split()
+    texts = (f'"{attribute}"', f"'{attribute}'", *(f"{name}(" for name in functions))
+    if isinstance(source, Unparsed) or not any(text.encode() in source for text in texts):
         return ()
     tree = parse(source)
-    return () if isinstance(tree, Unparsed) else tuple(_sites(tree, path, capability))
+    if isinstance(tree, Unparsed):
+        return ()
+    return tuple(_sites(tree, path, attribute, frozenset(functions)))
 
 
-def _sites(tree: ast.Module, path: str, capability: str) -> Iterable[GuardSite]:
+def _sites(
+    tree: ast.Module, path: str, attribute: str, functions: frozenset[str]
+) -> Iterable[GuardSite]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.If) and _probes(node.test, capability):
+        if isinstance(node, ast.If) and _probes(node.test, attribute, functions):
             for inner in node.body:
                 if isinstance(inner, ast.Raise) and isinstance(inner.exc, ast.Call):
                     yield GuardSite(
@@ -68,14 +80,16 @@ def _sites(tree: ast.Module, path: str, capability: str) -> Iterable[GuardSite]:
                     )
 
 
-def _probes(test: ast.expr, capability: str) -> bool:
-    """Whether the test holds exactly when a ``hasattr`` for the capability fails."""
+def _probes(test: ast.expr, attribute: str, functions: frozenset[str]) -> bool:
+    """Whether the test holds exactly when the model lacks the attribute."""
     match test:
         case ast.UnaryOp(
             op=ast.Not(),
             operand=ast.Call(func=ast.Name(id="hasattr"), args=[_, ast.Constant(value=name)]),
         ):
-            return bool(name == capability)
+            return bool(name == attribute)
+        case ast.UnaryOp(op=ast.Not(), operand=ast.Call(func=ast.Name(id=called), args=[_])):
+            return called in functions
         case _:
             return False
 

@@ -46,14 +46,18 @@ class Evidence:
 
     def registry(self, entry: Entry) -> Iterator[Step]:
         """The registry line, and the module that it names."""
-        if entry.open is not None:
+        names = f"names {entry.class_name} of {entry.module}"
+        if entry.option:
+            if entry.where.path:
+                yield self.step("registry", entry.where, f"overridden by {entry.option}")
+            yield Step("registry", "", 0, entry.option, names)
+        elif entry.open is not None:
             yield self.step("plugin", entry.where, f"{entry.by}: {entry.open.reason}")
             return
-        note = f"names {entry.class_name} of {entry.module}"
-        if entry.by:
-            yield self.step("plugin", entry.where, f"{entry.by}: {note}")
+        elif entry.by:
+            yield self.step("plugin", entry.where, f"{entry.by}: {names}")
         else:
-            yield self.step("registry", entry.where, note)
+            yield self.step("registry", entry.where, names)
         located = self._run.program.modules.get(entry.module)
         if located is not None:
             yield Step("module", located[0], 1, entry.module, "the module asked for the class")

@@ -113,7 +113,7 @@ class Findings:
     def _of_drafter(
         self, subject: Subject, selected: Selected, drafter: Drafter
     ) -> Iterator[Remark]:
-        name, agrees = self._capability.name, self._capability.agrees_with
+        name, agrees = self._capability.probed, self._capability.agrees_with
         calls = drafter.of(name)
         others = drafter.of(agrees) if agrees is not None else ()
         for call in calls:
@@ -129,7 +129,7 @@ class Findings:
 
     def _never(self, drafter: Drafter) -> Remark:
         flag = self._capability.flag.name if self._capability.flag is not None else "the flag"
-        never = f"{drafter.cls.name} never calls {self._capability.name}"
+        never = f"{drafter.cls.name} never calls {self._capability.probed}"
         if drafter.guarded:
             message = f"{never}, though it demands it at start-up: {flag} does nothing"
         else:
@@ -212,7 +212,7 @@ def _of_analysis(analysis: Analysis, capability: Capability) -> Iterator[Remark]
             yield Remark("SD205", f"{name}: not so: {premise.text}", premise.where or here)
         code = {"different": "SD201", "conditional": "SD202", "unproven": "SD203"}.get(agree.answer)
         if code is not None and not (code == "SD201" and broken):
-            yield Remark(code, f"{name}.{capability.name}: {agree.reason}", here)
+            yield Remark(code, f"{name}.{capability.probed}: {agree.reason}", here)
         for check in analysis.checks:
             message = f"only {check.method} checks this: {check.text}"
             if "." in check.method:  # a method of the processor, whoever uses it

@@ -21,6 +21,7 @@ from auditor.values import (
     ClassValue,
     Either,
     Error,
+    Foreign,
     Function,
     ModuleValue,
     Opaque,
@@ -80,13 +81,13 @@ class Introspector:
         self._files = files
         self._capability = capability
         self._guards = guards
-        self._evidence = Evidence(run, files)
+        self.evidence = Evidence(run, files)
         self.open_rows: dict[str, Undecided] = {}
         self.classes: dict[str, ClassValue] = {}
 
     def row(self, entry: Entry) -> Row:
         """The row of one entry on this run's platform."""
-        steps = list(self._evidence.registry(entry))
+        steps = list(self.evidence.registry(entry))
         try:
             resolution = self._resolve(entry, steps)
         except RecursionError:
@@ -98,7 +99,7 @@ class Introspector:
                 return self._error_row(entry, "import", error, steps)
             case Absent(error=error, module=module):
                 if isinstance(module, ModuleValue):
-                    steps.extend(self._evidence.unbound(module, entry.class_name))
+                    steps.extend(self.evidence.unbound(module, entry.class_name))
                 return self._error_row(entry, "absent", error, steps)
             case Nothing():
                 return self._none_row(entry, steps)
@@ -125,7 +126,7 @@ class Introspector:
             return Absent(raised.error, module) if missing else Unimportable(raised.error)
         open_doubts = list(doubts)
         if isinstance(module, ModuleValue):
-            steps.extend(self._evidence.binding(module, entry.class_name))
+            steps.extend(self.evidence.binding(module, entry.class_name))
             open_doubts = [*module.doubts, *doubts]
         if open_doubts:
             error, condition = open_doubts[0].error, open_doubts[0].condition
@@ -148,7 +149,7 @@ class Introspector:
             case Either(options=options):
                 answers = [self._of_value(option) for option in value.values()]
                 loaded = [answer for answer in answers if isinstance(answer, Loaded)]
-                if len(loaded) == len(answers) and len({a.cls.dotted for a in loaded}) == 1:
+                if len(loaded) == len(answers) and len(set(map(_told, loaded))) == 1:
                     return loaded[0]
                 guard = options[0][0]
                 return Unresolved(
@@ -156,6 +157,8 @@ class Introspector:
                 )
             case Opaque(reason=reason, where=where, text=text):
                 return Unresolved(Undecided(f"the class is not known: {reason}", where, text))
+            case Foreign(name=name):
+                return Unresolved(Undecided(f"the class stands outside the tree: {name}"))
             case None:
                 return Nothing()
             case _:
@@ -169,15 +172,18 @@ class Introspector:
             if why is not None:
                 self._run.unparsed[path] = why
                 return Unresolved(Undecided(f"{path} {why.reason}", Place(path, why.line)))
-        return Loaded(cls, lookup(cls, self._capability.name))
+        return Loaded(cls, lookup(cls, self._capability.probed))
 
     def _class_row(self, entry: Entry, cls: ClassValue, found: Lookup, steps: list[Step]) -> Row:
         self.classes[entry.architecture] = cls
-        steps.extend(self._evidence.class_steps(cls, self._capability.name, found))
+        if self._capability.agrees_with is None:
+            # What an instance has is asked once every row is resolved (auditor/instances.py).
+            return self._known_class(entry, cls, found, steps)
+        steps.extend(self.evidence.class_steps(cls, self._capability.probed, found))
         verdict, reason = self._verdict(cls, found)
         # A stub raises before the engine could probe it.
         if verdict == "no":
-            steps.extend(self._evidence.guards(self._guards, cls.facts.name))
+            steps.extend(self.evidence.guards(self._guards, cls.facts.name))
         if isinstance(found, Open):
             self.open_rows[entry.architecture] = found.why
         return Row(
@@ -189,6 +195,20 @@ class Introspector:
             class_=cls.qualname,
             owner=found.owner.dotted if isinstance(found, Found) else None,
             reason=reason,
+            evidence=tuple(steps),
+        )
+
+    def _known_class(self, entry: Entry, cls: ClassValue, found: Lookup, steps: list[Step]) -> Row:
+        """The row of a class, before it is said what its instances have."""
+        stub = isinstance(found, Missing) and self._is_stub(cls)
+        return Row(
+            architecture=entry.architecture,
+            platform=self._run.platform.name,
+            verdict="stub" if stub else "?",
+            hasattr=None,
+            module=cls.module.name,
+            class_=cls.qualname,
+            owner=None,
             evidence=tuple(steps),
         )
 
@@ -223,7 +243,7 @@ class Introspector:
     def _error_row(
         self, entry: Entry, verdict: VerdictName, error: Error, steps: list[Step]
     ) -> Row:
-        chain = self._evidence.error_chain(error)
+        chain = self.evidence.error_chain(error)
         return Row(
             architecture=entry.architecture,
             platform=self._run.platform.name,
@@ -253,7 +273,7 @@ class Introspector:
     def _open_row(self, entry: Entry, why: Undecided, steps: list[Step]) -> Row:
         self.open_rows[entry.architecture] = why
         if why.where is not None:
-            steps.append(self._evidence.step("branch", why.where, f"open: {why.reason}", why.text))
+            steps.append(self.evidence.step("branch", why.where, f"open: {why.reason}", why.text))
         return Row(
             architecture=entry.architecture,
             platform=self._run.platform.name,
@@ -265,6 +285,12 @@ class Introspector:
             reason=why.reason,
             evidence=tuple(steps),
         )
+
+
+def _told(answer: Loaded) -> tuple[str, str, str]:
+    """What a row tells of a class: two classes of one name may differ in what they have."""
+    owner = answer.found.owner.dotted if isinstance(answer.found, Found) else ""
+    return answer.cls.dotted, type(answer.found).__name__, owner
 
 
 def _only_refuses(body: tuple[f.Stmt, ...]) -> bool:

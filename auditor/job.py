@@ -42,7 +42,7 @@ from auditor.platforms import Platform, build, normal_text
 from auditor.prefetch import prefetch
 from auditor.processes import Beside, can_fork
 from auditor.program import Files, Probe
-from auditor.registry import Entry, Table, read_table
+from auditor.registry import Entry, Table, named_table, read_tables, table_names, with_overrides
 from auditor.request import Request
 from auditor.rulesdata import (
     ModuleRule,
@@ -59,12 +59,11 @@ from auditor.rulesdata import (
 from auditor.sources.cache import Cache, CacheConfig
 from auditor.sources.tree import Source
 from auditor.values import Place, Version
+from auditor.verdicts import legend, question
 
 if TYPE_CHECKING:
     from auditor.plugins.session import Session
     from auditor.sources.plugin import Plugin
-
-_DEFAULT_CAPABILITY = "get_top_tokens"
 
 
 def conventions() -> Conventions:
@@ -114,13 +113,15 @@ class Job:
         self._base = base
         self._changed = changed
         self._analyses: Analyses = {}
+        self._table_names: tuple[str, ...] = ()
+        self._drafts: set[str] = set()
         self._outside: Mapping[str, Place] = {}
         self._engine_read: bytes | None = None
         self._beside: Beside | None = None
         self._own_platform: dict[str, tuple[PlatformRule, tuple[ModuleRule, ...]]] | None = None
         self._source = source
         self._request = request
-        self._capability = capability(_DEFAULT_CAPABILITY)
+        self._capability = capability(request.capability)
         self.files = files
         self._paths = source.tree.files()
         self.conventions = conventions()
@@ -162,7 +163,7 @@ class Job:
             raise _no_such_architecture(
                 self._request.architectures, tuple(e.architecture for e in self._entries())
             )
-        if can_fork(processes):
+        if can_fork(processes) and self._reads_engine:
             # The engine is read beside the files of the models: neither needs the other.
             self._beside = Beside(self._read_engine)
         if self._request.run_imports:
@@ -171,8 +172,8 @@ class Job:
                 for e in self._entries()
                 if matches(e.architecture, self._request.architectures)
             }
-            registry = self._capability.registry.rpartition(".")[0]
-            prefetch(self.files, self.program.modules, {registry, *names}, processes)
+            registries = {name.rpartition(".")[0] for name in self._table_names}
+            prefetch(self.files, self.program.modules, registries | names, processes)
         return tables
 
     def _entries(self) -> Iterable[Entry]:
@@ -184,7 +185,8 @@ class Job:
         guards: tuple[GuardSite, ...] = ()
         outside: Mapping[str, Place] = {}
         if rule is not None:
-            guards = guard_sites(self.files, self._paths, rule.search, self._capability.name)
+            probed, functions = self._capability.probed, rule.functions
+            guards = guard_sites(self.files, self._paths, rule.search, probed, functions)
             outside = outside_stores(self.files, self._paths, rule.search)
         self._contracts = self._engine(guards)
         self._outside = outside
@@ -196,6 +198,7 @@ class Job:
             self.program,
             self.conventions,
             self._capability,
+            self._table_names,
             guards,
             outside,
             self._contracts,
@@ -206,8 +209,15 @@ class Job:
             {n: s.run for n, s in self._plugins.started.items()} if self._plugins else {},
         )
 
+    @property
+    def _reads_engine(self) -> bool:
+        """Whether it matters who calls the capability: where it must pick the same token."""
+        return self._capability.agrees_with is not None
+
     def _engine(self, guards: tuple[GuardSite, ...]) -> Contracts:
         """Who calls the capability; the same on every platform."""
+        if not self._reads_engine:
+            return Contracts(guards=guards)
         blob = self._beside.result() if self._beside is not None else self._read_engine()
         self._engine_read = blob
         flag = self._capability.flag
@@ -217,7 +227,7 @@ class Job:
     def _read_engine(self) -> bytes:
         def read(files: Recorder) -> Contracts:
             engine = Engine(files, self.program.modules, self._capability, engine_rule())
-            return engine.contracts(self._architectures())
+            return engine.contracts(self._architectures(), self._independent())
 
         known = self._base._engine_read if self._base is not None else None
         return self._kept_contracts().get(read, known)
@@ -236,11 +246,16 @@ class Job:
 
     def _kept_contracts(self) -> KeptContracts:
         modules = sorted(self.program.modules.items())
-        asked = (tool_digest(), self._capability, self._architectures(), modules)
+        architectures = (self._architectures(), self._independent())
+        asked = (tool_digest(), self._capability, architectures, modules)
         return KeptContracts(Cache(CacheConfig(self._folder)), self.files, asked)
 
     def _architectures(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(entry.architecture for entry in self._entries()))
+
+    def _independent(self) -> tuple[str, ...]:
+        """Those of them that are in no table of draft models: each drafts as a model of its own."""
+        return tuple(sorted({*self._architectures()} - self._drafts))
 
     def platforms(self) -> Iterable[Platform]:
         """The platforms asked for, with the user's options, in the order of reports."""
@@ -312,14 +327,34 @@ class Job:
 
     def _table(self, platform: Platform) -> Table:
         if self._plugins is not None:
-            dotted = self._capability.registry
-            self._plugins.start(self.program, platform, self.conventions, dotted)
+            self._plugins.start(self.program, platform, self.conventions)
         run = ImportRun(self.program, platform, self.conventions, eager=False)
         package = target().registry.package
-        table = read_table(run, self.files, self._capability.registry, package)
+        self._table_names = self._asked_tables(run)
+        table = read_tables(run, self.files, self._table_names, package)
         if self._plugins is not None:
-            table = self._plugins.table(table, platform.name, self._capability.registry)
+            table = self._plugins.table(table, platform.name, self._table_names)
+        drafts = engine_rule().draft.table
+        table = with_overrides(table, self._request.overrides)
+        drafting = table
+        if self._reads_engine and self._table_names != (drafts,):
+            module, _, name = drafts.rpartition(".")
+            known = (drafts,) if name in table_names(run, module) else ()
+            drafting = read_tables(run, self.files, known, package)
+        self._drafts |= {entry.architecture for entry in drafting.entries}
         return table
+
+    def _asked_tables(self, run: ImportRun) -> tuple[str, ...]:
+        """The tables whose entries are asked, as ``module.NAME``."""
+        module = target().registry.module
+        found: list[str] = []
+        for name in self._request.registry:
+            known = table_names(run, module)
+            meant = named_table(name.removeprefix(f"{module}."), known)
+            if meant is None:
+                raise _no_such_table(name, known)
+            found.append(f"{module}.{meant}")
+        return tuple(dict.fromkeys(found)) or self._capability.tables
 
     def _coverage(self, answers: list[PlatformAnswer], read: frozenset[str]) -> Coverage:
         """The document."""
@@ -329,7 +364,7 @@ class Job:
             Coverage(
                 schema_version=SCHEMA_VERSION,
                 capability=self._capability.name,
-                registry=self._capability.registry,
+                registry=", ".join(self._table_names),
                 source=SourceInfo(self._source.label, self._source.version, self._digest(read)),
                 platforms=self._names(),
                 imports="run" if self._request.run_imports else "skipped",
@@ -340,6 +375,8 @@ class Job:
                 callers=tuple(self._callers()),
                 heads=tuple(_heads(answers)),
                 plugins=self._plugins.infos(self._names()) if self._plugins is not None else (),
+                question=question(self._capability),
+                legend=legend(self._capability),
             )
         )
 
@@ -356,16 +393,25 @@ class Job:
     def _digest(self, read: Iterable[str]) -> str:
         return digest_of({path: self.files.key(path) for path in read})
 
-    def _notes(self) -> tuple[str, ...]:
-        more = tuple(self._plugins.notes()) if self._plugins is not None else ()
-        flag = self._capability.flag
-        if flag is None or self._has_flag(flag.holder, flag.name):
-            return more
-        return (
-            *more,
-            f"{self._source.label} has no {flag.name}: the setting came with a later release, "
-            f"so nothing there asks for {self._capability.name}.",
-        )
+    def _notes(self) -> Iterable[str]:
+        if self._plugins is not None:
+            yield from self._plugins.notes()
+        label, flag = self._source.label, self._capability.flag
+        if flag is not None and not self._has_flag(flag.holder, flag.name):
+            yield (
+                f"{label} has no {flag.name}: the setting came with a later release, "
+                f"so nothing there asks for {self._capability.name}."
+            )
+        setting = target().overrides
+        if self._request.overrides and not self._has_flag(setting.holder, setting.name):
+            yield (
+                f"{label} has no {setting.name}: --override shows what registering the class "
+                "by a plugin would do."
+            )
+        known = {entry.architecture for entry in self._entries() if entry.where.path}
+        for name in self._request.overrides:
+            if name not in known:
+                yield f"{name} is in none of the tables that are asked: --override adds it."
 
     def _unused_options(self, answers: list[PlatformAnswer]) -> Iterable[str]:
         """The user's options that decided nothing: most likely a name that is spelled otherwise."""
@@ -441,7 +487,7 @@ class Job:
             where = problem.where
             yield UndecidedItem("caller", where.path, where.line, "", problem.reason)
         found: dict[str, list[str]] = {}
-        for entry in self._entries():
+        for entry in self._entries() if self._reads_engine else ():
             reason = self._contracts.unknown(entry.architecture)
             if reason is not None and matches(entry.architecture, self._request.architectures):
                 found.setdefault(reason, []).append(entry.architecture)
@@ -527,6 +573,16 @@ def _open_conditions(answers: list[PlatformAnswer]) -> Iterable[UndecidedItem]:
             tuple(platform for platform, _ in items),
             tuple(sorted({name for _, item in items for name in item.architectures})),
         )
+
+
+def _no_such_table(name: str, known: Sequence[str]) -> UsageError:
+    near = difflib.get_close_matches(name.upper(), known, n=1, cutoff=0.5)
+    hint = f"Did you mean {near[0]}? " if near else ""
+    return UsageError(
+        f"no registry table is called {name!r}",
+        where="--registry",
+        next_step=f"{hint}There are: {', '.join(known)}.",
+    )
 
 
 def _no_such_architecture(globs: tuple[str, ...], known: tuple[str, ...]) -> UsageError:

@@ -53,6 +53,12 @@ def _platform_names() -> tuple[str, ...]:
     return platform_names()
 
 
+def _capability_names() -> tuple[str, ...]:
+    from auditor.rulesdata import capability_names
+
+    return capability_names()
+
+
 _Names = Callable[[], Sequence[str]]
 _Callback = Callable[[click.Context, click.Parameter, Sequence[str]], object]
 
@@ -85,6 +91,54 @@ def _kinds(
         return None
     named: Any = names_of("kind of change", lambda: (*KINDS, NONE, ANY))(ctx, param, values)
     return kinds(named)
+
+
+def name_of(kind: str, known: _Names) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """One name of a closed set, loaded when it is needed."""
+
+    def parse(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+        if value is not None and value not in known():
+            from auditor.reports.names import hint
+
+            message = f"no {kind} is called {value!r}. {hint(value, known())}"
+            raise click.BadParameter(message, ctx, param)
+        return value
+
+    return parse
+
+
+def classes_by_name(
+    ctx: click.Context, param: click.Parameter, values: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    """``ARCH=module:Class``, as ``register_model`` reads it: one colon, and two names."""
+    pairs = []
+    for given in values:
+        name, sign, target = given.partition("=")
+        name, parts = name.strip(), [part.strip() for part in target.split(":")]
+        if not sign or not name:
+            raise click.BadParameter(f"{given!r} is not ARCH=module:Class.", ctx, param)
+        if len(parts) != 2 or not all(_is_dotted(part) for part in parts) or "." in parts[1]:
+            message = f"{target!r} is not <module>:<class>, such as package.module:Class."
+            raise click.BadParameter(message, ctx, param)
+        pairs.append((name, ":".join(parts)))
+    return tuple(pairs)
+
+
+def _is_dotted(name: str) -> bool:
+    return all(part.isidentifier() for part in name.split("."))
+
+
+def _load_rules(
+    ctx: click.Context, param: click.Parameter, values: Sequence[str]
+) -> tuple[str, ...]:
+    """Folders with rules of the user, in force from here on: other options may name them."""
+    if values:
+        from auditor.rulechecks import check
+        from auditor.rulesdata import laid_over
+
+        check(values)
+        ctx.with_resource(laid_over(values))
+    return tuple(values)
 
 
 def pairs_split_at(*, last: bool) -> _Callback:
@@ -134,6 +188,10 @@ class Options:
     without_module: tuple[str, ...] = ()
     cache_dir: str | None = None
     no_cache: bool = False
+    capability: str | None = None
+    registry: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    override: tuple[tuple[str, str], ...] = ()
     live: str | None = None
     live_timeout: int | None = None
     summary: str | None = None
@@ -185,11 +243,13 @@ class Options:
             return self
         said = config.said
         platforms = self.platform or said.platforms
+        rules = self.rules or tuple(map(str, config.rules))
         if self.live is not None:  # what is asked there is what the interpreter has
-            return replace(self, platform=platforms, config=config)
+            return replace(self, platform=platforms, rules=rules, config=config)
         return replace(
             self,
             platform=platforms,
+            rules=rules,
             with_module=self.with_module or _but(said.with_, self.without_module),
             without_module=self.without_module or _but(said.without, self.with_module),
             config=config,
@@ -245,7 +305,8 @@ def _configure(ctx: click.Context, param: click.Parameter, value: str | None) ->
     What is wrong with it is told by the command that needs it: one may still say ``--config``.
     """
     from auditor import config
-    from auditor.rulesdata import platform_names, use_rules
+    from auditor.rulechecks import check
+    from auditor.rulesdata import laid_over, platform_names
 
     if value is None and _CONFIG in ctx.meta:
         return
@@ -256,8 +317,10 @@ def _configure(ctx: click.Context, param: click.Parameter, value: str | None) ->
             found = config.read(path) if path is not None else None
         elif value != config.NONE:
             found = config.read(Path(value))
-        use_rules(found.rules if found is not None else ())
         if found is not None:
+            if found.rules:
+                check(found.rules)
+                ctx.with_resource(laid_over(found.rules))
             config.check_platforms(found, platform_names())
         ctx.meta[_CONFIG] = found
     except DraftauditError as error:
@@ -301,6 +364,28 @@ _OPTIONS = (
         metavar="GLOB",
         shell_complete=completion.architectures,
         help="Architectures to answer for; default all.",
+    ),
+    _option(
+        "-c",
+        "--capability",
+        metavar="NAME",
+        callback=name_of("capability", _capability_names),
+        shell_complete=completion.listed(_capability_names),
+        help="What to ask for; see `audit capabilities`.",
+    ),
+    _several("--registry", metavar="TABLE", help="Ask the entries of this registry table instead."),
+    _several(
+        "--override",
+        metavar="ARCH=MODULE:CLASS",
+        callback=classes_by_name,
+        help="Register a class first, as --model-class-overrides does.",
+    ),
+    _several(
+        "--rules",
+        metavar="DIR",
+        is_eager=True,
+        callback=_load_rules,
+        help="Rules of your own, laid over those of the project.",
     ),
     _listed("--only", help="Show architectures with such a cell (json, csv: rows).", **_VERDICT),
     _listed("--fail-on", help="Exit with 1 if a row has such a verdict.", **_VERDICT),

@@ -7,7 +7,7 @@ built by an update, a merge or a branch is read as Python would build it.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from auditor.errors import RegistryError
@@ -25,13 +25,17 @@ from auditor.values import (
     Value,
 )
 
+#: A module and a class.
+_PAIR = 2
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One row of a registry table: the architecture, and the class that it names.
 
-    ``by`` says who put it there, where the table itself does not have it; ``value`` is the class,
-    where it was put there itself; ``open`` is why it is not known what is there.
+    ``by`` says which plugin put it there, where the table itself does not have it, and ``option``
+    which option of the user did; ``value`` is the class, where it was put there itself; ``open`` is
+    why it is not known what is there.
     """
 
     architecture: str
@@ -39,6 +43,7 @@ class Entry:
     class_name: str
     where: Place
     by: str = ""
+    option: str = ""
     value: ClassValue | None = None
     open: Undecided | None = None
 
@@ -49,6 +54,67 @@ class Table:
 
     entries: tuple[Entry, ...]
     unread: tuple[tuple[str, Place], ...]
+
+
+def read_tables(run: ImportRun, files: Files, names: Iterable[str], package: str) -> Table:
+    """Several tables as one; an architecture is what the last of them says, as in a merged dict.
+
+    Raises:
+        RegistryError: as :func:`read_table`.
+    """
+    tables = [read_table(run, files, name, package) for name in names]
+    entries = {entry.architecture: entry for table in tables for entry in table.entries}
+    return Table(tuple(entries.values()), tuple(one for table in tables for one in table.unread))
+
+
+def with_overrides(table: Table, overrides: Mapping[str, str]) -> Table:
+    """The table as it is once each architecture is registered with its ``module:Class``.
+
+    A registration takes the place of an entry, and adds one where there is none; its module is
+    imported by its full name (``register_model`` in vllm/model_executor/models/registry.py).
+    """
+    entries = {entry.architecture: entry for entry in table.entries}
+    for name, named in overrides.items():
+        module, _, cls = named.partition(":")
+        where = entries[name].where if name in entries else Place("", 0)
+        entries[name] = Entry(name, module, cls, where, option=f"--override {name}={named}")
+    return Table(tuple(entries.values()), tuple(u for u in table.unread if u[0] not in overrides))
+
+
+def table_names(run: ImportRun, module_name: str) -> tuple[str, ...]:
+    """The names of a module that are tables of models: dicts with a pair of strings in them.
+
+    Raises:
+        RegistryError: the module cannot be read.
+    """
+    module = _module(run, module_name)
+    return tuple(name for name, value in module.names.items() if _is_table(value))
+
+
+def _is_table(value: Value) -> bool:
+    return isinstance(value, dict) and any(
+        isinstance(one, tuple) and len(one) >= _PAIR and all(isinstance(p, str) for p in one[:2])
+        for one in value.values()
+    )
+
+
+def named_table(name: str, known: Sequence[str]) -> str | None:
+    """The table that a person means: its name, or what sets it apart (``text-generation``).
+
+    ``_TEXT_GENERATION_MODELS`` is also ``text_generation``, in any case, with blanks or hyphens,
+    and ``text`` where no other table begins like that.
+    """
+    if name in known:
+        return name
+    wanted = _bare(name)
+    exact = [one for one in known if _bare(one) == wanted]
+    begins = [one for one in known if wanted and _bare(one).startswith(wanted)]
+    found = exact or begins
+    return found[0] if len(found) == 1 else None
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[\s_-]+", "_", name.strip().lower()).strip("_").removesuffix("_models")
 
 
 def read_table(run: ImportRun, files: Files, dotted: str, package: str) -> Table:
@@ -178,9 +244,9 @@ def absolute(relative: str, roots: Collection[str], package: str) -> str:
 
 
 def _line_of(key: Value, lines: list[bytes], start: int) -> int:
-    """The line of a key, searched from the table's first line on."""
+    """The line of a key, searched from the table's first line on, then in the tables above it."""
     pattern = re.compile(rb"""^\s*['"]""" + re.escape(str(key).encode()) + rb"""['"]\s*:""")
-    for number in range(start, len(lines) + 1):
-        if pattern.match(lines[number - 1]):
-            return number
-    return start
+    behind = range(start, len(lines) + 1)
+    before = range(1, start)
+    found = (n for n in (*behind, *before) if pattern.match(lines[n - 1]))
+    return next(found, start)

@@ -21,6 +21,10 @@ class Request:
         without_modules: modules taken to be missing there.
         failing_modules: modules that exist there and cannot be imported: the type and the message
             of the exception.
+        capability: the name of what is asked for; empty for the usual one.
+        registry: the tables whose entries are asked; empty for those of the capability.
+        rules: folders with rules of the user, laid over those of the project.
+        overrides: architectures to ``module:Class``, as if registered before any model is loaded.
     """
 
     platforms: tuple[str, ...] = ()
@@ -31,6 +35,10 @@ class Request:
     with_modules: tuple[str, ...] = ()
     without_modules: tuple[str, ...] = ()
     failing_modules: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    capability: str = ""
+    registry: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    overrides: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

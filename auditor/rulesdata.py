@@ -6,14 +6,17 @@ installed wheel, since ``rules`` as a top-level package name belongs to another 
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import Literal, TypeVar
 
 import msgspec
 
+from auditor import rulefiles
 from auditor.errors import RuleError
 
 _Rule = TypeVar("_Rule")
@@ -40,12 +43,14 @@ class RegistryRule(_Strict, frozen=True):
     """Where models are registered.
 
     Attributes:
+        module: the module of the tables.
         package: what module names of a table are relative to.
         object: the object whose method registers a model, dotted.
         register: that method.
         models: the attribute that holds what is registered.
     """
 
+    module: str
     package: str
     object: str
     register: str
@@ -68,39 +73,96 @@ class PluginsRule(_Strict, frozen=True):
     prepare: tuple[str, ...]
 
 
+class Flag(_Strict, frozen=True):
+    """A setting, and the class that holds it."""
+
+    name: str
+    holder: str
+
+
+class QuestionRule(_Strict, frozen=True):
+    """What an audit asks for when it is not told."""
+
+    capability: str
+
+
 class TargetRule(_Strict, frozen=True):
     """``rules/vllm.toml``."""
 
     package: PackageRule
     registry: RegistryRule
     plugins: PluginsRule
+    question: QuestionRule
+    overrides: Flag
     constants: dict[str, bool | str | int]
     python: PythonRule
 
 
-class Flag(_Strict, frozen=True):
-    """The setting that makes the engine ask for a capability, and the class that holds it."""
-
-    name: str
-    holder: str
-
-
 class GuardRule(_Strict, frozen=True):
-    """Below which folder the engine's ``hasattr`` is looked for."""
+    """Where the engine asks a model.
+
+    Attributes:
+        search: the folder below which it is looked for.
+        functions: names of functions of the tree that ask for it, given a model.
+    """
 
     search: str
+    functions: tuple[str, ...] = ()
+
+
+class WithoutRule(_Strict, frozen=True):
+    """What the engine does with a model that lacks a capability, and the same in a sentence."""
+
+    does: Literal["raises", "falls back", "skips"]
+    text: str
 
 
 class Capability(_Strict, frozen=True):
-    """``rules/capabilities/*.toml``: a method that the engine probes a draft class for."""
+    """``rules/capabilities/*.toml``: something that the engine probes a model for.
+
+    Attributes:
+        name: what it is called on the command line.
+        summary: what a model with it can do.
+        registry: the table or tables whose entries are asked, as ``module.NAME``.
+        without: what follows where a model lacks it.
+        attribute: what is probed; the name itself unless given.
+        part: the attribute of the model that is asked in its stead (``model`` for
+            ``hasattr(draft.model, …)``).
+        model: whether the draft or the target is asked.
+        agrees_with: the method that it must pick the same token as; without one, ``hasattr``
+            alone decides.
+        mixin: the class that provides it to whoever inherits it.
+        flag: the setting that makes the engine ask.
+        guard: where the engine asks.
+        verdicts: other words for a cell than the usual ones.
+        valid: sources with a class ``Draft`` that has it.
+        invalid: sources with one that lacks it.
+    """
 
     name: str
     summary: str
-    registry: str
+    registry: str | tuple[str, ...]
+    without: WithoutRule
+    attribute: str = ""
+    part: str | None = None
+    model: Literal["draft", "target"] = "draft"
     agrees_with: str | None = None
     mixin: str | None = None
     flag: Flag | None = None
     guard: GuardRule | None = None
+    verdicts: dict[str, str] = {}
+    valid: tuple[str, ...] = ()
+    invalid: tuple[str, ...] = ()
+
+    @property
+    def probed(self) -> str:
+        """The attribute that ``hasattr`` is asked for."""
+        return self.attribute or self.name
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The registry tables."""
+        return (self.registry,) if isinstance(self.registry, str) else self.registry
 
 
 class ModuleRule(_Strict, frozen=True):
@@ -221,82 +283,55 @@ def rules_folder() -> Path:
     )
 
 
+#: A folder with rules, with a digest of them: by both, what is read there is kept.
+_Folder = tuple[Path, bytes]
+
+#: Folders with rules of a user, laid over those of the project.
+_OVER: ContextVar[tuple[_Folder, ...]] = ContextVar("rules of a user", default=())
+
+
+@contextmanager
+def laid_over(folders: Sequence[str | Path]) -> Iterator[None]:
+    """Within this, rules are those of the project and those of these folders."""
+    known = dict(_OVER.get())
+    known.update((Path(folder), digest_over([folder])) for folder in folders)
+    token = _OVER.set(tuple(known.items()))
+    try:
+        yield
+    finally:
+        _OVER.reset(token)
+
+
+def digest_over(folders: Sequence[str | Path]) -> bytes:
+    """A digest of the rules in these folders; empty without one."""
+    files = [path for folder in folders for path in sorted(Path(folder).rglob("*.toml"))]
+    digest = hashlib.blake2b(digest_size=16)
+    for path in files:
+        digest.update(f"{path.parent.name}/{path.name}\0".encode())
+        digest.update(path.read_bytes())
+    return digest.digest() if files else b""
+
+
 def load(path: Path, type_: type[_Rule]) -> _Rule:
     """Read one rule file.
 
     Raises:
-        RuleError: the file is not TOML, or not what ``type_`` says; the message names the key.
+        RuleError: the file cannot be read, is not TOML, or not what ``type_`` says; the message
+            names file, line and key.
     """
-    home = rules_folder().parent
-    where = (path.relative_to(home) if path.is_relative_to(home) else path).as_posix()
+    own = path.is_relative_to(rules_folder())
+    name = (path.relative_to(rules_folder().parent) if own else path).as_posix()
     try:
-        return msgspec.convert(tomllib.loads(path.read_text("utf-8")), type_)
-    except tomllib.TOMLDecodeError as error:
-        raise RuleError(f"not valid TOML: {error}", where=where) from error
-    except msgspec.ValidationError as error:
-        raise RuleError(str(error), where=where, next_step="Mend the file.") from error
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RuleError(f"cannot be read: {error}", where=name) from error
+    return rulefiles.read(text, type_, name)
 
 
-#: What a folder of further rules may hold.
-ADDABLE = ("capabilities", "findings", "platforms", "shapes")
-_further: tuple[Path, ...] = ()
-
-
-def further_rules() -> tuple[Path, ...]:
-    """The folders that are in use beside :func:`rules_folder`."""
-    return _further
-
-
-def use_rules(folders: tuple[Path, ...]) -> None:
-    """Use the rules of further folders, each laid out like ``rules/``, and no other ones.
-
-    A rule of the same name, or of the same code, takes the place of one that was there.
-
-    Raises:
-        RuleError: a folder is missing or holds no rules, or one of its rules is wrong.
-    """
-    global _further
-    for folder in folders:
-        found = sorted(folder.rglob("*.toml"))
-        if not found:
-            what = "holds no rules" if folder.is_dir() else "there is no such folder of rules"
-            raise RuleError(what, where=str(folder), next_step=_LAYOUT)
-        for path in found:
-            if path.parent.parent != folder or path.parent.name not in ADDABLE:
-                raise RuleError(
-                    "not where a rule is looked for", where=str(path), next_step=_LAYOUT
-                )
-    before, _further = _further, folders
-    try:
-        _read_anew()
-    except RuleError:
-        _further = before
-        _read_anew()
-        raise
-
-
-_LAYOUT = f"Rules are TOML files in a folder {', '.join(ADDABLE[:-1])} or {ADDABLE[-1]} in it."
-
-
-def _read_anew() -> None:
-    """Forget what was read; where rules were added, a wrong one is told before it is needed."""
-    for kept in (platforms, shapes, finding_rules):
-        kept.cache_clear()
-    if not _further:
-        return
-    platforms()
-    shapes()
-    finding_rules()
-    list(_load_all("capabilities", Capability))
-
-
-def _load_all(folder: str, type_: type[_Rule]) -> Iterator[_Rule]:
-    found: dict[str, _Rule] = {}
-    for root in (rules_folder(), *_further):
+def _load_all(folder: str, type_: type[_Rule], over: Iterable[_Folder] = ()) -> Iterator[_Rule]:
+    for root in (rules_folder(), *(path for path, _ in over)):
         for path in sorted((root / folder).glob("*.toml")):
-            rule = load(path, type_)
-            found[str(getattr(rule, "code", None) or getattr(rule, "name", path))] = rule
-    yield from found.values()
+            yield load(path, type_)
 
 
 @cache
@@ -376,10 +411,14 @@ class ShapeRule(_Strict, frozen=True):
     special: Literal["missing", "stub"] | None = None
 
 
-@cache
 def shapes() -> tuple[ShapeRule, ...]:
     """Every shape, the first that fits first."""
-    return tuple(sorted(_load_all("shapes", ShapeRule), key=lambda rule: rule.order))
+    return _shapes(_OVER.get())
+
+
+@cache
+def _shapes(over: tuple[_Folder, ...]) -> tuple[ShapeRule, ...]:
+    return tuple(sorted(_load_all("shapes", ShapeRule, over), key=lambda rule: rule.order))
 
 
 @cache
@@ -437,8 +476,9 @@ class ConfigRule(_Strict, frozen=True):
 
 
 class DraftRule(_Strict, frozen=True):
-    """The configuration of the draft model, and how a checkpoint's own is changed."""
+    """The table of draft models, their configuration, and how a checkpoint's own is changed."""
 
+    table: str
     attribute: str
     name: str
     target: str
@@ -468,6 +508,32 @@ class TypesRule(_Strict, frozen=True):
     modules: str
 
 
+class ModelsRule(_Strict, frozen=True):
+    """By what the engine's code is told to hold a model.
+
+    Attributes:
+        search: the folder where the engine asks models what they have.
+        interfaces: modules whose functions ask a model, and whose protocols it is an instance of.
+        makers: functions and methods that give a model, or its class.
+        part_makers: those that give parts of one.
+        names: globs over names of variables, parameters and attributes that hold one.
+        not_models: globs over names that hold none, though one of the others fits.
+        modules: globs over annotations, by which it is a model or a part of one.
+        parts: globs over annotations of parts.
+        unsure: globs over annotations that leave it open.
+    """
+
+    search: str
+    interfaces: tuple[str, ...]
+    makers: tuple[str, ...]
+    part_makers: tuple[str, ...]
+    names: tuple[str, ...]
+    not_models: tuple[str, ...]
+    modules: tuple[str, ...]
+    parts: tuple[str, ...]
+    unsure: tuple[str, ...]
+
+
 class EngineRule(_Strict, frozen=True):
     """``rules/engine.toml``: how the engine comes to the object that drafts."""
 
@@ -476,6 +542,7 @@ class EngineRule(_Strict, frozen=True):
     draft: DraftRule
     converted: ConvertedRule
     types: TypesRule
+    models: ModelsRule
 
 
 class FindingRule(_Strict, frozen=True):
@@ -510,16 +577,25 @@ def example_files(example: str) -> dict[str, str]:
 _Coded = TypeVar("_Coded", bound=FindingRule)
 
 
-@cache
 def finding_rules() -> tuple[FindingRule, ...]:
     """Every remark that an audit may make, by code; each text on one line."""
     return tuple(load_named("findings", FindingRule).values())
 
 
 def load_named(folder: str, type_: type[_Coded]) -> dict[str, _Coded]:
-    """The coded rules of a folder by the names of their files, which begin with the code."""
-    paths = sorted((rules_folder() / folder).glob("*.toml"))
-    return {path.stem: _on_one_line(load(path, type_)) for path in paths}
+    """The coded rules of a folder, in the order of their codes, by the names of their files."""
+    return _load_named(folder, type_, _OVER.get())
+
+
+@cache
+def _load_named(folder: str, type_: type[_Coded], over: tuple[_Folder, ...]) -> dict[str, _Coded]:
+    """A user's rule of the same code takes the place of the project's."""
+    found: dict[str, tuple[str, _Coded]] = {}
+    for root in (rules_folder(), *(path for path, _ in over)):
+        for path in sorted((root / folder).glob("*.toml")):
+            rule = _on_one_line(load(path, type_))
+            found[rule.code] = path.stem, rule
+    return dict(found[code] for code in sorted(found))
 
 
 def _on_one_line(rule: _Coded) -> _Coded:
@@ -563,25 +639,78 @@ def optional_modules() -> tuple[ModuleRule, ...]:
     return load(rules_folder() / "distributions.toml", _Distributions).optional
 
 
-@cache
 def platforms() -> tuple[PlatformRule, ...]:
     """Every platform, in the order of the report."""
-    return tuple(sorted(_load_all("platforms", PlatformRule), key=lambda rule: rule.order))
+    return _platforms(_OVER.get())
 
 
 @cache
-def capability(name: str) -> Capability:
-    """The capability of this name.
-
-    Raises:
-        RuleError: no rule file describes it.
-    """
-    for rule in _load_all("capabilities", Capability):
-        if rule.name == name:
-            return rule
-    raise RuleError(f"no capability named {name!r}", where="rules/capabilities")
+def _platforms(over: tuple[_Folder, ...]) -> tuple[PlatformRule, ...]:
+    return tuple(sorted(_load_all("platforms", PlatformRule, over), key=lambda rule: rule.order))
 
 
 def platform_names() -> tuple[str, ...]:
     """The known platforms, in the order of reports."""
     return tuple(rule.name for rule in platforms())
+
+
+class ExamplesRule(_Strict, frozen=True):
+    """``rules/examples.toml``: the tree that examples of rules stand in.
+
+    Attributes:
+        module: the module of an example.
+        class_: its class, which the registry names.
+        entry: the key of that entry.
+        imports: what stands before an example.
+        condition: the module of a condition's example.
+        files: the other files, by path.
+    """
+
+    module: str
+    entry: str
+    imports: str
+    condition: str
+    files: dict[str, str]
+    class_: str = msgspec.field(name="class")
+
+
+@cache
+def examples_rule() -> ExamplesRule:
+    """The tree that examples of rules stand in."""
+    return load(rules_folder() / "examples.toml", ExamplesRule)
+
+
+def capabilities() -> tuple[Capability, ...]:
+    """Every capability, by name."""
+    return _capabilities(_OVER.get())
+
+
+@cache
+def _capabilities(over: tuple[_Folder, ...]) -> tuple[Capability, ...]:
+    rules = map(_with_full_tables, _load_all("capabilities", Capability, over))
+    return tuple(sorted(rules, key=lambda rule: rule.name))
+
+
+def _with_full_tables(rule: Capability) -> Capability:
+    """The rule with its tables as ``module.NAME``; a name alone is one of the registry."""
+    module = target().registry.module
+    tables = tuple(name if "." in name else f"{module}.{name}" for name in rule.tables)
+    return msgspec.structs.replace(rule, registry=tables if len(tables) > 1 else tables[0])
+
+
+def capability(name: str = "") -> Capability:
+    """The capability of this name; without one, what an audit asks for when it is not told.
+
+    Raises:
+        RuleError: no rule file describes it.
+    """
+    wanted = name or target().question.capability
+    for rule in capabilities():
+        if rule.name == wanted:
+            return rule
+    raise RuleError(f"no capability named {name!r}", where="rules/capabilities")
+
+
+def capability_names() -> tuple[str, ...]:
+    """The known capabilities."""
+    return tuple(rule.name for rule in capabilities())

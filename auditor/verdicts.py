@@ -8,13 +8,14 @@ from msgspec.structs import replace
 
 from auditor.analyzer import Analysis
 from auditor.classes import Found, lookup
-from auditor.coverage import Condition, Head, MethodPath, Row, Step, VerdictName, Way
+from auditor.coverage import Condition, Head, MethodPath, Question, Row, Step, VerdictName, Way
 from auditor.headpath.brief import brief, name_of
 from auditor.headpath.conditions import Premise
 from auditor.headpath.fingerprints import fingerprint
 from auditor.headpath.path import Branch, HeadPath, show_guard
 from auditor.headpath.terms import Term, show
 from auditor.program import Files
+from auditor.rulesdata import Capability
 from auditor.values import Place
 
 _VERDICT: dict[str, VerdictName] = {
@@ -23,6 +24,25 @@ _VERDICT: dict[str, VerdictName] = {
     "conditional": "yes?",
     "unproven": "yes?",
 }
+
+
+def question(rule: Capability) -> Question:
+    """What a document says of the capability that it is about."""
+    without = rule.without
+    return Question(
+        rule.probed, rule.part, rule.model, rule.agrees_with, without.does, without.text
+    )
+
+
+def legend(rule: Capability) -> dict[str, str]:
+    """What the cells mean for a capability, where that depends on it."""
+    found = {"no": f"lacks the method: {rule.without.text}"}
+    if rule.agrees_with is None:
+        found = {
+            "yes": "has it, as hasattr alone decides",
+            "no": f"lacks it: the engine {rule.without.does}: {rule.without.text}",
+        }
+    return {**found, **rule.verdicts}
 
 
 def judged(row: Row, analysis: Analysis) -> Row:

@@ -153,7 +153,7 @@ def _mixin(study: Study, rule: Capability) -> ClassValue | None:
 
 def _target_entries(study: Study, rule: Capability) -> frozenset[tuple[str, str]]:
     """Module and class of every registry entry that is not one of the draft models' table."""
-    module_name, _, table = rule.registry.rpartition(".")
+    module_name, _, table = rule.tables[0].rpartition(".")
     module = study.run.modules.get(module_name)
     if not isinstance(module, ModuleValue):
         return frozenset()

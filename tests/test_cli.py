@@ -38,6 +38,10 @@ class FakeRequest:
     run_imports: bool = True
     with_modules: tuple[str, ...] = ()
     without_modules: tuple[str, ...] = ()
+    capability: str = ""
+    registry: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    overrides: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -268,6 +272,8 @@ def test_options_become_the_request(engine: Engine) -> None:
         *("--vllm", "0.30.0", "--platform", "rocm,xpu", "--platform", "rocm", "--arch", "Eagle*"),
         *("--assume", "capability == 9=true", "--env", "A=b=c", "--no-imports"),
         *("--with", "flashinfer", "--without", "deep_gemm"),
+        *("--capability", "set_skip_topk", "--registry", "multimodal", "--registry", "text"),
+        *("--override", "Draft=package.module:Class"),
     )
     assert engine.specs == ["0.30.0"]
     assert engine.requests == [
@@ -279,6 +285,9 @@ def test_options_become_the_request(engine: Engine) -> None:
             run_imports=False,
             with_modules=("flashinfer",),
             without_modules=("deep_gemm",),
+            capability="set_skip_topk",
+            registry=("multimodal", "text"),
+            overrides={"Draft": "package.module:Class"},
         )
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,12 +15,6 @@ from auditor.config import ConfigError
 
 Capture = pytest.CaptureFixture[str]
 Run = Callable[..., int]
-
-
-@pytest.fixture(autouse=True)
-def built_in_rules_only() -> Iterator[None]:
-    yield
-    rulesdata.use_rules(())
 
 
 @pytest.fixture
@@ -123,7 +117,7 @@ def test_what_it_may_not_say(text: str, line: int, says_: str, run: Run, capsys:
         ('[tool.draftaudit]\nplatforms = ["rcom"]', "'rcom'. Did you mean rocm?"),
         ("[tool.draftaudit\n", "not valid TOML"),
         ("[tool]\ndraftaudit = 1\n", "no table"),
-        ('[tool.draftaudit]\nrules = "nowhere"', "no such folder of rules"),
+        ('[tool.draftaudit]\nrules = "nowhere"', "there is no such folder"),
     ],
 )
 def test_what_it_may_not_be(text: str, says_: str, run: Run, capsys: Capture) -> None:
@@ -204,6 +198,9 @@ is_out_of_tree = true
 names = ["torch"]
 exist = true
 reason = "The plugin requires it."
+[[examples]]
+condition = "current_platform.is_out_of_tree()"
+is = "true"
 """
 
 
@@ -219,10 +216,11 @@ def test_a_folder_of_rules_brings_a_platform(run: Run, capsys: Capture) -> None:
 
 def test_a_rule_that_changes_is_another_answer(run: Run, capsys: Capture) -> None:
     """What was kept with the former rules is not an answer any more."""
-    says('vllm = "tree"\nrules = ["ours"]\nplatforms = ["cpu"]')
+    says('vllm = "tree"\nrules = ["ours"]\nplatforms = ["mine"]')
     Path("ours/platforms").mkdir(parents=True)
-    own = (rulesdata.rules_folder() / "platforms" / "cpu.toml").read_text()
-    rule = Path("ours/platforms/cpu.toml")
+    cpu = (rulesdata.rules_folder() / "platforms" / "cpu.toml").read_text()
+    own = cpu.replace('name = "cpu"', 'name = "mine"')
+    rule = Path("ours/platforms/mine.toml")
     rule.write_text(own)
     assert run("--fail-on", "import", "-q") == 0
     missing = 'modules = [{ names = ["torch"], exist = false, reason = "a test" }]\n'
@@ -234,7 +232,7 @@ def test_a_rule_that_changes_is_another_answer(run: Run, capsys: Capture) -> Non
 @pytest.mark.parametrize(
     ("path", "says_"),
     [
-        ("ours/platform/x.toml", "not where a rule is looked for"),
+        ("ours/platform/x.toml", "does not say what kind of rule"),
         ("ours/platforms/x.toml", "x.toml"),
     ],
 )

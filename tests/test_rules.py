@@ -13,8 +13,10 @@ from auditor.cost.estimate import Estimate, estimate
 from auditor.cost.measurements import Example, Measurement, published
 from auditor.errors import RuleError
 from auditor.rulesdata import (
+    Capability,
     PlatformExample,
     PlatformRule,
+    capabilities,
     finding_rules,
     platform_names,
     platforms,
@@ -97,6 +99,10 @@ def test_no_example_of_any_rule_file_is_skipped() -> None:
     for rule in finding_rules():
         (name,) = [name for name in TOML if name.startswith(f"findings/{rule.code}")]
         run[name] = len(rule.valid) + len(rule.invalid)
+    run |= {
+        f"capabilities/{rule.name}.toml": len(rule.valid) + len(rule.invalid)
+        for rule in capabilities()
+    }
     run = {name: count for name, count in run.items() if count}
     assert {name: count for name, count in held.items() if count} == run
 
@@ -114,16 +120,21 @@ def test_nothing_but_toml_is_in_the_folder_and_all_of_it_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "says", "line"),
     [
-        ("name = 'x'\n", "missing required field `summary`"),
-        ("name = 'x'\nsummary = 's'\nregistry = 'r'\ncolour = 'red'\n", "unknown field `colour`"),
-        ("name = 'x'\nsummary = 1\nregistry = 'r'\n", "Expected `str`, got `int`"),
-        ("name = \n", "not valid TOML"),
+        ("name = 'x'\n", "missing required field `summary`", 1),
+        (
+            "name = 'x'\nsummary = 's'\nregistry = 'r'\ncolour = 'red'\n"
+            "without = {does = 'skips', text = 't'}",
+            "unknown field `colour`",
+            4,
+        ),
+        ("name = 'x'\nsummary = 1\nregistry = 'r'\n", "Expected `str`, got `int`", 2),
+        ("# a comment\n\nname = \n", "not valid TOML", 3),
     ],
 )
-def test_a_broken_rule_is_an_error_that_names_file_and_key(
-    text: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_broken_rule_is_an_error_that_names_file_line_and_key(
+    text: str, says: str, line: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "rules" / "broken.toml"
     path.parent.mkdir()
@@ -132,7 +143,7 @@ def test_a_broken_rule_is_an_error_that_names_file_and_key(
     with pytest.raises(RuleError) as caught:
         rulesdata.load(path, rulesdata.Capability)
     assert says in caught.value.what
-    assert caught.value.where == "rules/broken.toml"
+    assert caught.value.where == f"rules/broken.toml:{line}"
 
 
 def test_an_unknown_capability_is_an_error() -> None:
@@ -143,6 +154,20 @@ def test_an_unknown_capability_is_an_error() -> None:
 def test_the_platforms_come_in_one_order_without_gaps() -> None:
     assert [rule.order for rule in platforms()] == list(range(len(platforms())))
     assert platform_names() == ("cuda", "rocm", "xpu", "cpu", "tpu", "oot")
+
+
+def _named(rule: Capability) -> set[str]:
+    """What a rule says that no code may know."""
+    mixin = (rule.mixin or "").rpartition(".")[2]
+    return {rule.name, rule.probed, rule.agrees_with or "", mixin} - {""}
+
+
+def test_no_code_of_the_auditor_names_what_a_capability_is() -> None:
+    words = {word for rule in capabilities() for word in _named(rule)}
+    assert {"get_top_tokens", "compute_logits", "LocalArgmaxMixin", "set_skip_topk"} <= words
+    for path in sorted((Path(rulesdata.__file__).parent).rglob("*.py")):
+        text = path.read_text("utf-8")
+        assert not [word for word in words if word in text], path
 
 
 def test_the_rules_hold_no_answers() -> None:

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import replace
 from glob import escape
 
-import msgspec
-
-from auditor.api import Resources, audit, collector_paused
+from auditor.api import Resources, audit
 from auditor.checkpoints.configs import ConfigRun
 from auditor.checkpoints.conventions import checkpoint_rule
 from auditor.checkpoints.values import CannotFollow, Raised
 from auditor.contracts.names import Ref
 from auditor.coverage import Coverage, Row
-from auditor.factcache import FactCache
-from auditor.job import Job
-from auditor.program import Files
 from auditor.request import Request
-from auditor.rulesdata import capability
+from auditor.rulesdata import engine_rule
 from auditor.sources.tree import Source
-
-_CAPABILITY = "get_top_tokens"
 
 
 class Tables:
@@ -43,7 +35,7 @@ class Tables:
         self._request = request
         self._resources = resources
         self._names: dict[str, tuple[str, ...]] = {}
-        self.drafts = capability(_CAPABILITY).registry
+        self.drafts = engine_rule().draft.table
 
     def independent(self) -> list[str]:
         """The tables of independent models, dotted, in the order of looking."""
@@ -81,21 +73,8 @@ class Tables:
     def coverage(self, table: str, architectures: Sequence[str]) -> Coverage:
         """The audit of some entries of a table, at least one."""
         globs = tuple(escape(one) for one in dict.fromkeys(architectures))
-        request = replace(self._request, architectures=globs)
-        if table == self.drafts:
-            return audit(self._source, request, self._resources)
-        with collector_paused(), closing(FactCache(self._resources.cache)) as cache:
-            files = Files(self._source.tree, cache)
-            job = OtherTable(self._source, request, files, table)
-            return job.run(self._resources.processes)[0]
-
-
-class OtherTable(Job):
-    """An audit of the entries of another table than that of draft models."""
-
-    def __init__(self, source: Source, request: Request, files: Files, table: str) -> None:
-        super().__init__(source, request, files)
-        self._capability = msgspec.structs.replace(self._capability, registry=table)
+        request = replace(self._request, architectures=globs, registry=(table,))
+        return audit(self._source, request, self._resources)
 
 
 def rows_of(coverage: Coverage) -> dict[str, tuple[Row, ...]]:

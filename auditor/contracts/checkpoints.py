@@ -8,7 +8,7 @@ string that the rewriting code compares with.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
@@ -61,12 +61,20 @@ class Checkpoints:
         names: the definitions of the tree.
         rule: where that code stands.
         architectures: the table's keys.
+        independent: those of them that draft as models of their own.
     """
 
-    def __init__(self, names: Names, rule: EngineRule, architectures: Iterable[str]) -> None:
+    def __init__(
+        self,
+        names: Names,
+        rule: EngineRule,
+        architectures: Iterable[str],
+        independent: Collection[str] = (),
+    ) -> None:
         self._names = names
         self._rule = rule
-        self._table = frozenset(architectures)
+        self._independent = frozenset(independent)
+        self._table = frozenset(architectures) - self._independent
         draft = rule.draft
         interest = {
             rule.config.method, rule.config.attribute, draft.attribute, draft.checkpoint,
@@ -81,14 +89,26 @@ class Checkpoints:
 
     def settled(self) -> dict[str, list[Settled]]:
         """For each architecture of the table, the configurations that come to it."""
-        checkpoints = tuple(dict.fromkeys(self._overridden()))
         found: dict[str, dict[Settled, None]] = {}
-        for method in self._methods():
-            ends = [*self._settle(method, checkpoints), *self._settle_converted(method)]
-            for one in ends:
+        checkpoints = tuple(dict.fromkeys(self._overridden(self._table))) if self._table else ()
+        for method in self._methods() if checkpoints else ():
+            for one in (*self._settle(method, checkpoints), *self._settle_converted(method)):
                 if one.checkpoint.architecture in self._table:
                     found.setdefault(one.checkpoint.architecture, {})[one] = None
+        for one in self._settled_alone():
+            found.setdefault(one.checkpoint.architecture, {})[one] = None
         return {name: list(ones) for name, ones in found.items()}
+
+    def _settled_alone(self) -> Iterator[Settled]:
+        """Configurations of models that draft as they are, by the methods for such."""
+        if not self._independent:
+            return
+        found = tuple(dict.fromkeys(self._overridden(self._independent)))
+        checkpoints = tuple(one for one in found if one.architecture in self._independent)
+        for method in self._rule.config.independent:
+            for one in self._settle(method, checkpoints):
+                if one.checkpoint.architecture in self._independent:
+                    yield one
 
     def _methods(self) -> list[str]:
         """One method of each kind that the code can tell apart, without independent drafts."""
@@ -184,11 +204,11 @@ class Checkpoints:
                 (types if of_type else names).update(w for w in words if isinstance(w, str))
         return types, names
 
-    def _overridden(self) -> Iterator[Checkpoint]:
-        """Every checkpoint as the override leaves it."""
+    def _overridden(self, table: Collection[str]) -> Iterator[Checkpoint]:
+        """Every checkpoint as the override leaves it, those of ``table`` among them."""
         code = self._method(self._rule.config.override)
         mentioned = self._tested(self._rule.config.override)[1]
-        yield from (Checkpoint(name, OTHER) for name in sorted(self._table - mentioned))
+        yield from (Checkpoint(name, OTHER) for name in sorted(frozenset(table) - mentioned))
         for witness in self._witnesses():
             if code is None:
                 yield witness

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from auditor.contracts.drafters import Call, Drafter, Drafters, calls_in
@@ -86,16 +86,22 @@ class Engine:
         self._rule = rule
         self._capability = capability
         self._methods = tuple(
-            name for name in (capability.name, capability.agrees_with) if name is not None
+            name for name in (capability.probed, capability.agrees_with) if name is not None
         )
         self._folder = capability.guard.search if capability.guard is not None else ""
 
     def contracts(
-        self, architectures: Iterable[str], guards: tuple[GuardSite, ...] = ()
+        self,
+        architectures: Iterable[str],
+        independent: Collection[str] = (),
+        guards: tuple[GuardSite, ...] = (),
     ) -> Contracts:
-        """Everything that is said of these architectures."""
+        """Everything that is said of these architectures.
+
+        ``independent`` are those of them that draft as models of their own.
+        """
         sites = tuple(self._sites())
-        selection = Selection(self._names, self._rule, architectures)
+        selection = Selection(self._names, self._rule, architectures, independent)
         selected = self._selected(selection, sites)
         rule = self._rule.drafter
         reader = Drafters(self._names, rule.model, rule.entries, self._methods)

@@ -11,7 +11,7 @@ followed is a reason.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -82,11 +82,18 @@ class Selection:
         names: the definitions of the tree.
         rule: where that code stands.
         architectures: the table's keys.
+        independent: those of them that draft as models of their own.
     """
 
-    def __init__(self, names: Names, rule: EngineRule, architectures: Iterable[str]) -> None:
+    def __init__(
+        self,
+        names: Names,
+        rule: EngineRule,
+        architectures: Iterable[str],
+        independent: Collection[str] = (),
+    ) -> None:
         self._rule = rule
-        self._checkpoints = Checkpoints(names, rule, architectures)
+        self._checkpoints = Checkpoints(names, rule, architectures, independent)
         self.problems = self._checkpoints.problems
 
     def settled(self) -> dict[str, list[Settled]]:

@@ -99,6 +99,23 @@ class Attributes:
         """Where the methods of ``cls``, or its file, may set ``name`` on another object."""
         return self._changes.of(cls).of_any(name)
 
+    def set_at(self, cls: ClassValue, name: str) -> Place | None:
+        """Where a method, or the file of the class, sets ``name`` beside ``__init__``."""
+        changes = self._changes.of(cls)
+        return changes.own.get(name) or changes.other.get(name)
+
+    def settled(self, cls: ClassValue, name: str) -> bool:
+        """Whether some ``__init__`` that runs for every instance assigns ``name`` on every way."""
+        for member in linearise(cls):
+            init = self._init(member)
+            if init is not None and isinstance(member, ClassValue):
+                own = member.qualname.rpartition(".")[2]
+                if _settles(init, name, own):
+                    return True
+                if _bounds(init)[0] == 0:
+                    return False  # it does not run the __init__ of its bases
+        return False
+
     def elsewhere(self, cls: ClassValue, name: str) -> Place | None:
         """Where ``name`` may be set in another way than ``__init__`` says, or by the engine."""
         return self.changed(cls, name) or self._bodies.outside(name)

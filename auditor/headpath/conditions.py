@@ -1,4 +1,4 @@
-"""What the equality of ``compute_logits`` and ``get_top_tokens`` rests on beside the two terms.
+"""What the equality of the methods for logits and for tokens rests on beside the two terms.
 
 Both go through the logits processor, but the one keeps the columns that the processor was told of,
 and the other those of the head: sizes must agree. A factor must be positive, a remap must have an
@@ -60,7 +60,7 @@ class Premises:
         self._construction = Construction(things, bodies, root)
 
     def of(self, logits: HeadPath) -> tuple[Premise, ...]:
-        """The conditions for every way through ``compute_logits``, each once."""
+        """The conditions for every way through the method for logits, each once."""
         found: dict[Premise, None] = {}
         for branch in logits.branches:
             term = branch.head_term
@@ -87,7 +87,7 @@ class Premises:
     def _vocabulary(
         self, term: Logits, processors: tuple[Built, ...], heads: tuple[Built, ...]
     ) -> Premise:
-        """The columns that ``compute_logits`` keeps are those that the head has."""
+        """The columns that the method for logits keeps are those that the head has."""
         kept = _sizes(processors, self._rule.processor_sizes)
         rows = _sizes(heads, self._rule.head_sizes)
         where = heads[0].where if heads else term.place

@@ -1,7 +1,7 @@
-"""Whether ``get_top_tokens`` picks the token that ``compute_logits`` would.
+"""Whether a method picks the token that the method which gives logits would.
 
-``get_top_tokens`` of the logits processor is the argmax of the logits of the same head and hidden
-states. So a method agrees with ``compute_logits`` when, on every pair of branches that can hold at
+What the logits processor has for it is the argmax of the logits of the same head and hidden
+states. So a method agrees with the one for logits when, on every pair of branches that can hold at
 once, the heads, hidden states and biases are the same terms, and what happens afterwards
 corresponds: a remap to a remap by the same table, and else only what leaves the argmax alone.
 
@@ -196,7 +196,7 @@ def _is_positive(term: Term | None) -> bool:
 
 
 def _ignored_changes(logits: HeadPath, tokens: HeadPath) -> Iterator[Equivalence]:
-    """Changes that ``compute_logits`` makes on a condition that the capability never looks at.
+    """Changes that the method for logits makes on a condition that the capability never looks at.
 
     Where a change depends on a condition, and the tokens are the same term whether it holds or
     not, they cannot be the argmax of both; which tokens they are need not be known for that.
@@ -237,7 +237,7 @@ def _differ_by_one(left: Branch, right: Branch) -> Guard | None:
 
 
 def _one_sided(logits: HeadPath, tokens: HeadPath) -> Iterator[Equivalence]:
-    """Branches of ``compute_logits`` on which the capability raises instead of answering."""
+    """Branches of the method for logits on which the capability raises instead of answering."""
     for refusal, left in refused_alone(tokens, logits):
         reason = f"{tokens.method} raises on one condition: {refusal.check.text}"
         where = f"({refusal.check.place})"

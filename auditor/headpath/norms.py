@@ -1,8 +1,8 @@
-"""The norm convention: what ``forward`` returns, against what ``compute_logits`` applies to it.
+"""The norm convention: what ``forward`` returns, against what the method for logits applies to it.
 
 A draft's ``forward`` returns the hidden states for the logits first, and those for the next draft
 step second, or one for both. Each may come normed or raw. Where the first is normed already and
-``compute_logits`` norms again, or neither does, that is worth a remark.
+the method for logits norms again, or neither does, that is worth a remark.
 
 Only the modules on the way to the head are entered: what a decoder layer does inside is not asked.
 """
@@ -59,7 +59,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Convention:
-    """What ``forward`` returns in each position, and what ``compute_logits`` does with the first.
+    """What ``forward`` returns in each position, and what is done with the first for logits.
 
     ``verdict`` is ``once`` where the hidden states are normed once on the way to the head,
     ``double``, ``never``, or ``unknown``. ``unused`` is a norm that the model builds and no method

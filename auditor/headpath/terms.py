@@ -119,7 +119,7 @@ class Logits(_Placed):
 
 @dataclass(frozen=True, slots=True)
 class TopTokens(_Placed):
-    """``get_top_tokens`` of the logits processor: the argmax of the same :class:`Logits`."""
+    """What the logits processor has for tokens: the argmax of the same :class:`Logits`."""
 
     processor: Term
     head: Term

@@ -108,9 +108,9 @@ def sweep(
             package=target.package.name,
             current_platform=target.package.current_platform,
             predicates=sorted({name for rule in platforms for name in rule.predicates}),
-            table=capability.registry,
+            table=capability.tables[0],
             relative_to=target.registry.package,
-            attribute=capability.name,
+            attribute=capability.probed,
             globs=list(globs),
             skip=sorted(said),
         )

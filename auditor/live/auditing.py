@@ -21,7 +21,6 @@ from auditor.reports.names import hint
 from auditor.rulesdata import Capability, capability, platforms, target
 from auditor.sources.tree import Source
 
-_CAPABILITY = "get_top_tokens"
 Said = Callable[[str], None]
 
 
@@ -41,7 +40,8 @@ def audit_live(
         LiveError: the interpreter cannot be asked.
         DraftauditError: as :func:`auditor.api.audit`.
     """
-    rule = capability(_CAPABILITY)
+    rule = capability(request.capability)
+    _must_be_asked_of_classes(rule, request)
     tell(f"importing every draft model of {source.label} with {asked.name}")
     live = sweep(asked, target(), rule, platforms(), request.architectures)
     _must_run_on(live.platform, request.platforms)
@@ -52,6 +52,19 @@ def audit_live(
     known = _modules(source, request, resources, asked, live)
     coverage = audit(source, _informed(request, known), resources)
     return _document(coverage, asked, live, known, rule)
+
+
+def _must_be_asked_of_classes(rule: Capability, request: Request) -> None:
+    """What is asked of classes alone, from one table, is what an interpreter can be asked."""
+    if rule.part is not None:
+        raise UsageError(
+            f"{rule.name} is asked of `{rule.part}` of a model that was built, and --live builds "
+            "none",
+            where="--capability",
+        )
+    for where, given in (("--registry", request.registry), ("--override", request.overrides)):
+        if given:
+            raise UsageError("cannot be combined with --live", where=where)
 
 
 def _must_run_on(platform: str, given: tuple[str, ...]) -> None:
@@ -131,7 +144,7 @@ def _document(
     return LiveDocument(
         schema_version=SCHEMA_VERSION,
         capability=rule.name,
-        registry=rule.registry,
+        registry=rule.tables[0],
         source=coverage.source,
         python=asked.name,
         platform=live.platform,

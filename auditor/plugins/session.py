@@ -168,20 +168,17 @@ class Session:
 
     # --- a process
 
-    def start(
-        self, program: Program, platform: Platform, conventions: Conventions, table: str
-    ) -> Started:
+    def start(self, program: Program, platform: Platform, conventions: Conventions) -> Started:
         """Load the plugins in a new process on a platform.
 
         Args:
             program: the joined program.
             platform: the platform.
             conventions: of the joined tree.
-            table: the dotted name of the table whose entries are asked.
         """
         run = self._run(program, platform, conventions)
         self._load_platform(run)
-        self._load_registry(run, table)
+        self._load_registry(run)
         for plugin in self.plugins:
             for entry in self._points(plugin, self.rule.plugins.general_group):
                 self._call(run, plugin, entry)
@@ -203,10 +200,9 @@ class Session:
                 reason = f"{raised.error.type}: {raised.error.message}"
                 run.record(Event(name, "entry", given.dotted, UNBOUND, where, "failed", reason))
 
-    def _load_registry(self, run: PluginRun, table: str) -> None:
-        module_name = table.rpartition(".")[0]
+    def _load_registry(self, run: PluginRun) -> None:
         try:
-            module = run.load(module_name)
+            module = run.load(self.rule.registry.module)
         except PythonError:
             # Reading the table meets the same exception, and says so.
             return
@@ -260,10 +256,10 @@ class Session:
 
     # --- the table
 
-    def table(self, table: Table, platform: str, dotted: str) -> Table:
-        """The table as a process with the plugins has it."""
+    def table(self, table: Table, platform: str, names: tuple[str, ...]) -> Table:
+        """The tables of some names, read as one, as a process with the plugins has them."""
         started = self.started[platform]
-        return Registrations(started.run, dotted, self.rule).over(table, started.events)
+        return Registrations(started.run, names, self.rule).over(table, started.events)
 
     # --- the document
 
@@ -393,11 +389,11 @@ def _may_do_anything(event: Event) -> bool:
 
 
 class Registrations:
-    """What the events of one process make of a registry table."""
+    """What the events of one process make of registry tables that are asked as one."""
 
-    def __init__(self, run: PluginRun, dotted: str, rule: TargetRule) -> None:
+    def __init__(self, run: PluginRun, names: tuple[str, ...], rule: TargetRule) -> None:
         self._run = run
-        self._dotted = dotted
+        self._names = names
         self._rule = rule
 
     def over(self, table: Table, events: Iterable[Event]) -> Table:
@@ -436,17 +432,17 @@ class Registrations:
     def _elsewhere(self, own: set[str]) -> set[str]:
         """Architectures of the registry's other tables."""
         found: set[str] = set()
-        module = self._dotted.rpartition(".")[0]
+        module = self._rule.registry.module
         for name, table in self._tables():
-            if name.startswith(f"{module}.") and name.count(".") == self._dotted.count("."):
+            if name.rpartition(".")[0] == module:
                 keys = {key for key in table if isinstance(key, str)}
-                if name != self._dotted and not own <= keys:
+                if name not in self._names and not own <= keys:
                     found |= keys
         return found - own
 
     def _counts(self, table: str, entries: Mapping[str, Entry]) -> bool:
         """Whether a table is the one that is asked, or holds all of its entries."""
-        if table == self._dotted:
+        if table in self._names:
             return True
         keys = next((set(one) for name, one in self._tables() if name == table), set())
         return table == self.models or (bool(entries) and entries.keys() <= keys)

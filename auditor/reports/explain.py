@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from auditor.coverage import VERDICTS, Caller, Coverage, Finding, Head, Row, Step
+from auditor.coverage import Caller, Coverage, Finding, Head, Row, Step, meaning
 from auditor.reports import rows as view
 from auditor.reports.console import plain, to_text
 from auditor.reports.heads import head_block
@@ -32,7 +32,10 @@ def render(coverage: Coverage, architecture: str, *, width: int, color: bool = F
     rows = [row for row in coverage.rows if row.architecture == architecture]
     blocks = [plain(f"{architecture}: {coverage.capability} in {coverage.source.label}", "bold")]
     blocks += [plain(f"Note: {note}", "yellow") for note in view.notes(coverage)]
-    groups = (_group(group, width) for group in _same_evidence(coverage, rows))
+    groups = (
+        _group(group, meaning(coverage, group.row.verdict), width)
+        for group in _same_evidence(coverage, rows)
+    )
     drafts = _drafters(view.callers_of(coverage, architecture), coverage.capability)
     return to_text(Group(*blocks, *groups, *drafts), width=width, color=color)
 
@@ -79,14 +82,14 @@ def _same_evidence(coverage: Coverage, rows: Sequence[Row]) -> Iterator[_Group]:
         yield _Group(tuple(names), row, head, found)
 
 
-def _group(group: _Group, width: int) -> RenderableType:
+def _group(group: _Group, means: str, width: int) -> RenderableType:
     row = group.row
     title = plain(f"{', '.join(group.platforms)}: ", "bold")
     title.append_text(Text(row.verdict, STYLES[row.verdict]))
     chain = [step for step in row.evidence if step.kind != "guard"]
     steps = _steps(chain, width - _INDENT)
     shown = [head_block(group.head)] if group.head is not None else []
-    answer = _answer(row, group.findings)
+    answer = _answer(row, means, group.findings)
     return Group(Text(), title, Padding(Group(*steps, *shown, answer), (0, 0, 0, _INDENT)))
 
 
@@ -116,12 +119,12 @@ def _shown(step: Step) -> str:
     return f"{step.text}   {step.note}" if step.note else step.text
 
 
-def _answer(row: Row, findings: Sequence[Finding] = ()) -> Table:
+def _answer(row: Row, means: str, findings: Sequence[Finding] = ()) -> Table:
     """The verdict, then what supports it, each in a hanging paragraph."""
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(no_wrap=True, justify="right")
     table.add_column(overflow="fold")
-    table.add_row(Text("=>"), plain(f"{row.verdict}: {VERDICTS[row.verdict]}"))
+    table.add_row(Text("=>"), plain(f"{row.verdict}: {means}"))
     for line in _support(row):
         table.add_row(Text(), plain(line))
     for finding in findings:

@@ -15,6 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from importlib import resources
 from itertools import combinations
 
+import msgspec
 from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
@@ -44,7 +45,7 @@ def render(coverages: Sequence[Coverage], *, only: Collection[str] = ()) -> str:
     Raises:
         UsageError: there is no document, or they are about different methods.
     """
-    ordered = page_view.in_order(list(dict.fromkeys(coverages)))
+    ordered = page_view.in_order(_distinct(coverages))
     if len({coverage.capability for coverage in ordered}) != 1:
         raise UsageError("one page is about one method, and needs at least one source")
     called = page_view.names(ordered)
@@ -65,6 +66,10 @@ def render(coverages: Sequence[Coverage], *, only: Collection[str] = ()) -> str:
         capability=ordered[0].capability,
         verdicts=_occurring(ordered, shown),
     )
+
+
+def _distinct(coverages: Sequence[Coverage]) -> list[Coverage]:
+    return list({msgspec.json.encode(one): one for one in coverages}.values())
 
 
 def _among(shown: frozenset[str], found: Sequence[Change]) -> tuple[Change, ...]:

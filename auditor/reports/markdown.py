@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from auditor.coverage import VERDICTS, Coverage, Row
+from auditor.coverage import VERDICTS, Coverage, Row, meaning
 from auditor.reports import rows as view
 from auditor.reports.remarks import Block, remark_blocks
 from auditor.reports.text import literal
@@ -89,7 +89,7 @@ def _targets(rows: Sequence[Row]) -> tuple[str, str]:
 
 def _legend(coverage: Coverage, only: Collection[str]) -> Iterator[str]:
     shown = {row.verdict for _, rows in view.by_architecture(coverage, only) for row in rows}
-    for verdict, meaning in VERDICTS.items():
+    for verdict in VERDICTS:
         if verdict in shown:
-            yield f"* **{verdict}**: {meaning}"
+            yield f"* **{verdict}**: {meaning(coverage, verdict)}"
     yield ""

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from auditor.coverage import VERDICTS, Coverage
+from auditor.coverage import VERDICTS, Coverage, meaning
 from auditor.reports import rows as view
 from auditor.reports.console import plain, to_text
 from auditor.reports.matrix import STYLES, Entry, matrix
@@ -58,9 +58,9 @@ def _legend(coverage: Coverage, entries: Sequence[Entry]) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for verdict, meaning in VERDICTS.items():
+    for verdict in VERDICTS:
         if verdict in shown:
-            table.add_row(Text(verdict, STYLES[verdict]), plain(meaning))
+            table.add_row(Text(verdict, STYLES[verdict]), plain(meaning(coverage, verdict)))
         if verdict in shown and verdict == "yes?":
             for reason, count in view.unproven_reasons(coverage):
                 table.add_row(Text(), plain(f"{count} of them: {reason}"))

@@ -1,0 +1,193 @@
+"""Reads one rule file: TOML, checked against a typed structure; a mistake is told by its line.
+
+Neither the TOML reader nor the check of types says where in the text a key stands, so the text is
+cut into statements here, by the reader itself: a statement ends where what was read so far parses.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar, get_args
+
+import msgspec
+
+from auditor.errors import RuleError
+
+_Rule = TypeVar("_Rule")
+_UNKNOWN = re.compile(r"unknown field `(?P<key>[^`]+)`")
+_MISSING = re.compile(r"missing required field `(?P<key>[^`]+)`")
+_AT = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
+_LINE = re.compile(r"\(at line (?P<line>\d+)")
+_HEADER = re.compile(r"^\s*\[")
+
+
+def read(text: str, type_: type[_Rule], name: str) -> _Rule:
+    """The rule in ``text``.
+
+    Args:
+        text: the contents of the file.
+        type_: what it must be.
+        name: what a message calls the file.
+
+    Raises:
+        RuleError: the text is not TOML, or not what ``type_`` says; the message has the line and
+            the key.
+    """
+    try:
+        return msgspec.convert(tomllib.loads(text), type_)
+    except tomllib.TOMLDecodeError as error:
+        at = _LINE.search(str(error))
+        line = at["line"] if at else str(len(text.splitlines()))
+        raise RuleError(f"not valid TOML: {error}", where=f"{name}:{line}") from error
+    except msgspec.ValidationError as error:
+        raise _of_type(text, type_, name, str(error)) from error
+
+
+def _of_type(text: str, type_: type[object], name: str, message: str) -> RuleError:
+    at = _AT.search(message)
+    path = _keys(at["path"]) if at else ()
+    said = message[: at.start()] if at else message
+    unknown, missing = _UNKNOWN.search(said), _MISSING.search(said)
+    if unknown is not None:
+        key = (*path, unknown["key"])
+        near = difflib.get_close_matches(unknown["key"], fields(type_, path), n=1, cutoff=0.5)
+        hint = f"Did you mean `{near[0]}`?" if near else _known(fields(type_, path))
+        what = f"unknown field `{dotted(key)}`"
+        return RuleError(what, where=f"{name}:{line_of(text, key)}", next_step=hint)
+    if missing is not None:
+        what = f"missing required field `{dotted((*path, missing['key']))}`"
+        return RuleError(what, where=f"{name}:{line_of(text, path)}", next_step="Add it.")
+    what = f"`{dotted(path)}`: {said}" if path else said
+    return RuleError(what, where=f"{name}:{line_of(text, path)}", next_step="Mend the file.")
+
+
+def _known(names: tuple[str, ...]) -> str:
+    return f"Known: {', '.join(names)}." if names else "Take it out."
+
+
+#: A key, or the position of an item in an array.
+Key = str | int
+
+
+def _keys(path: str) -> tuple[Key, ...]:
+    """``guard.sites[0].path`` as keys; a key of a free table is not told, and left out."""
+    found: list[Key] = []
+    for part in re.findall(r"[^.\[\]]+|\[\d*\.*\]", path):
+        if part.startswith("["):
+            number = part.strip("[].")
+            if number:
+                found.append(int(number))
+        else:
+            found.append(part)
+    return tuple(found)
+
+
+def dotted(key: tuple[Key, ...]) -> str:
+    """A key as a person writes it: ``guard.search``, ``examples[0].is``."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key)
+    return text.removeprefix(".")
+
+
+def fields(type_: type[object], path: tuple[Key, ...]) -> tuple[str, ...]:
+    """The keys that a table of a rule may have; none where any key may stand."""
+    at: Any = type_
+    for part in path:
+        at = _struct_in(at)
+        if at is None:
+            return ()
+        if isinstance(part, str):
+            known = {one.encode_name: one.type for one in msgspec.structs.fields(at)}
+            at = known.get(part)
+    at = _struct_in(at)
+    return tuple(one.encode_name for one in msgspec.structs.fields(at)) if at is not None else ()
+
+
+def _struct_in(type_: Any) -> Any:
+    """The structure that a type is, or holds items of."""
+    if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
+        return type_
+    return next((found for one in get_args(type_) if (found := _struct_in(one)) is not None), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """A statement of a TOML text: its line, the table it stands in or opens, and its key."""
+
+    line: int
+    table: tuple[Key, ...]
+    key: tuple[Key, ...]
+
+
+def line_of(text: str, key: tuple[Key, ...]) -> int:
+    """The line, from 1, on which a key stands; that of its table where it has none of its own."""
+    best, deep = 1, 0
+    for statement in _statements(text):
+        full = (*statement.table, *statement.key)
+        common = _common(full, key)
+        if common in (len(full), len(key)) and common > deep:
+            best, deep = statement.line, common
+    return best
+
+
+def _common(one: tuple[Key, ...], other: tuple[Key, ...]) -> int:
+    count = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        count += 1
+    return count
+
+
+def _statements(text: str) -> Iterator[_Statement]:
+    lines = text.splitlines()
+    table: tuple[Key, ...] = ()
+    counts: dict[tuple[Key, ...], int] = {}
+    number = 0
+    while number < len(lines):
+        if not lines[number].strip() or lines[number].lstrip().startswith("#"):
+            number += 1
+            continue
+        end = _end(lines, number)
+        chunk = "\n".join(lines[number:end])
+        parsed = tomllib.loads(chunk)
+        if _HEADER.match(lines[number]):
+            table = _table(parsed, counts)
+            yield _Statement(number + 1, table, ())
+        else:
+            yield _Statement(number + 1, table, _path_in(parsed))
+        number = end
+
+
+def _end(lines: list[str], start: int) -> int:
+    """The line behind the statement that starts at ``start``: what stands before it parses."""
+    for end in range(start + 1, len(lines) + 1):
+        try:
+            tomllib.loads("\n".join(lines[start:end]))
+        except tomllib.TOMLDecodeError:
+            continue
+        return end
+    return len(lines)
+
+
+def _table(parsed: dict[str, Any], counts: dict[tuple[Key, ...], int]) -> tuple[Key, ...]:
+    """The table that a header opens; of an array of tables, the next item."""
+    path: tuple[Key, ...] = ()
+    value: Any = parsed
+    while isinstance(value, dict) and value:
+        name, value = next(iter(value.items()))
+        path = (*path, name)
+        if isinstance(value, list):
+            counts[path] = counts.get(path, -1) + 1
+            return (*path, counts[path])
+        if path in counts:
+            path = (*path, counts[path])
+    return path
+
+
+def _path_in(parsed: dict[str, Any]) -> tuple[Key, ...]:
+    """The key of one assignment; of an inline table, the key that it is given to."""
+    return (next(iter(parsed)),)
