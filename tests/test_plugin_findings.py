@@ -47,7 +47,7 @@ def test_the_finding_is_not_made(tmp_path: Path, rule: FindingRule, number: int)
 
 
 def test_a_rule_has_examples_of_both_kinds() -> None:
-    assert {rule.code for rule in RULES} == {f"SD30{number}" for number in range(1, 6)}
+    assert {rule.code for rule in RULES} == {f"SD40{number}" for number in range(1, 6)}
     assert all(rule.valid and rule.invalid for rule in RULES)
 
 
