@@ -292,7 +292,7 @@ class PluginEvent(msgspec.Struct, frozen=True):
         kind: ``architecture`` (registered), ``table`` (an entry of a registry table), ``attribute``
             (of a class or module), ``module`` (replaced), ``config`` (an attribute of the class
             that holds the speculative configuration), ``hook`` (on importing), ``entry`` (an entry
-            point) or ``call`` (one that is not followed).
+            point), ``worker`` (a class that makes one) or ``call`` (one that is not followed).
         target: what it is done to: the architecture, or a dotted name.
         value: what is put there, as far as it is known.
         path: where; relative to the folder that holds the plugin's packages.
@@ -305,7 +305,17 @@ class PluginEvent(msgspec.Struct, frozen=True):
         guards: the conditions above it.
     """
 
-    kind: Literal["architecture", "table", "attribute", "module", "config", "hook", "entry", "call"]
+    kind: Literal[
+        "architecture",
+        "table",
+        "attribute",
+        "module",
+        "config",
+        "hook",
+        "entry",
+        "worker",
+        "call",
+    ]
     target: str
     value: str
     path: str

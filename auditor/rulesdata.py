@@ -65,12 +65,16 @@ class PluginsRule(_Strict, frozen=True):
         general_group: the group whose functions are called for what they do.
         enum: the attribute of a platform class that says which platform it is.
         prepare: methods of the platform class that are called while a server starts.
+        worker: the attribute of a configuration that names the class of a worker.
+        worker_base: what such a class derives from.
     """
 
     platform_group: str
     general_group: str
     enum: str
     prepare: tuple[str, ...]
+    worker: str
+    worker_base: str
 
 
 class Flag(_Strict, frozen=True):

@@ -191,8 +191,14 @@ def test_a_class_does_not_get_the_method(tmp_path: Path, how: str) -> None:
     assert row(on_rocm(tmp_path, general(NO_ATTRIBUTES[how]))).hasattr is False
 
 
-def test_a_patch_on_an_open_branch_leaves_the_row_open(tmp_path: Path) -> None:
-    body = f"import other\n{DRAFT}\nif other.wanted():\n    {PATCH}"
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"import other\n{DRAFT}\nif other.wanted():\n    {PATCH}",
+        f"import other\nif other.wanted():\n    {DRAFT}\n    {PATCH}",
+    ],
+)
+def test_a_patch_on_an_open_branch_leaves_the_row_open(tmp_path: Path, body: str) -> None:
     document = on_rocm(tmp_path, general(body))
     assert (row(document).verdict, row(document).hasattr) == ("?", None)
 
@@ -407,3 +413,41 @@ def test_the_version_of_the_release_is_known_to_a_plugin(tmp_path: Path) -> None
     assert row(on_rocm(tmp_path, general(body))).module == "mine.models"
     other = body.replace('"0.33"', '"0.34"')
     assert row(on_rocm(tmp_path / "other", general(other))).module == LACKS
+
+
+WORKER = """
+    from vllm.v1.worker.worker_base import WorkerBase
+
+
+    class MyWorker(WorkerBase):
+        def __init__(self, vllm_config, rank):
+            from vllm.models.draft.amd import Draft
+
+            Draft.get_top_tokens = lambda self, hidden_states: None
+            super().__init__(vllm_config, rank)
+    """
+BASE = {
+    "vllm/v1/worker/worker_base.py": """
+        class WorkerBase:
+            def __init__(self, vllm_config, rank):
+                self.rank = rank
+        """
+}
+SETTLES = """
+@classmethod
+def check_and_update_config(cls, vllm_config):
+    vllm_config.parallel_config.worker_cls = "mine.worker.{name}"
+"""
+
+
+@pytest.mark.parametrize(("name", "has"), [("MyWorker", True), ("Nothing", False)])
+def test_what_the_worker_of_a_platform_patches_counts(tmp_path: Path, name: str, has: bool) -> None:
+    files = {**platform("OOT", SETTLES.format(name=name)), "mine/worker.py": WORKER}
+    assert row(own(tmp_path, files, BASE)).hasattr is has
+
+
+def test_a_worker_that_is_one_of_two_leaves_its_patches_open(tmp_path: Path) -> None:
+    settles = SETTLES.format(name="MyWorker") + '    other = "mine.worker.OtherWorker"\n'
+    worker = f"{WORKER}\n\n    class OtherWorker(WorkerBase):\n        pass\n"
+    files = {**platform("OOT", settles), "mine/worker.py": worker}
+    assert row(own(tmp_path, files, BASE)).verdict == "?"

@@ -7,7 +7,9 @@ from typing import Literal
 
 from auditor.values import ClassValue, Guard, Place, Value
 
-Kind = Literal["architecture", "table", "attribute", "module", "config", "hook", "entry", "call"]
+Kind = Literal[
+    "architecture", "table", "attribute", "module", "config", "hook", "entry", "worker", "call"
+]
 Outcome = Literal["applied", "undecided", "dead", "failed"]
 
 

@@ -35,6 +35,7 @@ from auditor.values import (
     Error,
     Foreign,
     Function,
+    Guard,
     Instance,
     ModuleValue,
     Opaque,
@@ -163,6 +164,22 @@ class PluginRun(ImportRun):
                 result = self.call(value, f.Call(f.Const(None), (), (), ""), frame, place.line)
         return self.force(result, frame)
 
+    def make_instance(self, cls: ClassValue, place: Place) -> None:
+        """Run the ``__init__`` of a class with arguments of which nothing is known.
+
+        Raises:
+            PythonError: what it raises.
+        """
+        maker = self.method(cls, "__init__")
+        facts = self.function_facts(maker) if maker is not None else None
+        if maker is None or not isinstance(facts, f.FunctionFacts):
+            return
+        frame = self._outer()
+        given = tuple(Opaque(f"the argument {name}", place) for name in facts.params[1:])
+        made = Instance(cls, place, given)
+        text = f"{cls.qualname}(…)"
+        self.invoke(maker, (made, *given), (), frame, place, text, forks=MAX_OWN_FORKS_ASKED)
+
     # --- registering a model
 
     def registry_object(self) -> Value:
@@ -272,6 +289,23 @@ class PluginRun(ImportRun):
         if self.asking is not None or self._is_registry(function.bound):
             return False
         return super()._looks_into_unknown(function, given)
+
+    def _find_and_load(self, name: str, frame: Frame, place: Place) -> Value:
+        """Load a module; one of the package is the same module whichever way a plugin goes.
+
+        Otherwise what a plugin does to it on an open branch would be lost when it is loaded again.
+        """
+        if not self.is_package(name):
+            return super()._find_and_load(name, frame, place)
+        followed = self.open_guards
+        self.open_guards = tuple(one for one in followed if not self._is_of_plugin(one))
+        try:
+            return super()._find_and_load(name, frame, place)
+        finally:
+            self.open_guards = followed
+
+    def _is_of_plugin(self, guard: Guard) -> bool:
+        return guard.where.path.partition("/")[0].removesuffix(".py") in self.owners
 
     # --- modules of plugins
 

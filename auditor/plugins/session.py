@@ -12,14 +12,17 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from auditor.contracts.names import Ref
 from auditor.coverage import PluginEvent, PluginInfo, Step, UndecidedItem
 from auditor.errors import UsageError
+from auditor.evaluation.frame import guard_pair
 from auditor.evaluation.import_statements import Conventions, Program
 from auditor.platforms import Platform
 from auditor.plugins.events import Event
 from auditor.plugins.platform import Given, ask_for_platform, entry_value
 from auditor.plugins.run import Made, PluginRun
 from auditor.plugins.values import shown
+from auditor.plugins.workers import worker_classes
 from auditor.program import Files
 from auditor.registry import Entry, Table, absolute
 from auditor.rulesdata import ModuleRule, TargetRule
@@ -183,6 +186,7 @@ class Session:
             for entry in self._points(plugin, self.rule.plugins.general_group):
                 self._call(run, plugin, entry)
         self._prepare(run)
+        self._make_worker(run)
         started = Started(run, tuple(run.events))
         self.started[platform.name] = started
         return started
@@ -253,6 +257,36 @@ class Session:
                 target = f"{given.dotted}.{method}"
                 name_of = run.platform.name
                 run.record(Event(name_of, "entry", target, UNBOUND, where, "failed", reason))
+
+    def _make_worker(self, run: PluginRun) -> None:
+        """What the platform's worker does when it is made; models are loaded after that."""
+        given = self.given.get(run.platform.name)
+        if given is None or given.cls is None:
+            return
+        roots = frozenset(r for r, name in self._owners.items() if name == run.platform.name)
+        rule = self.rule.plugins
+        classes = worker_classes(self._files, run.program.modules, roots, rule)
+        for number, cls in enumerate(classes):
+            where = Place(run.program.modules[cls.module][0], 1)
+            if len(classes) == 1:
+                self._make(run, cls, where)
+                continue
+            # Which of them it is depends on the device.
+            guard, _ = guard_pair(where, f"the worker is {cls}", key=f"worker:{number}")
+            with run.branch(guard):
+                self._make(run, cls, where)
+
+    def _make(self, run: PluginRun, cls: Ref, where: Place) -> None:
+        try:
+            value, _ = run.get(run.load(cls.module), cls.name, [])
+            if isinstance(value, ClassValue):
+                run.make_instance(value, where)
+        except PythonError as raised:
+            # It is made from a configuration that was settled before, of which nothing is known.
+            error = raised.error
+            reason = f"made from an unknown configuration it raises {error.type}: {error.message}"
+            event = Event(run.platform.name, "worker", str(cls), UNBOUND, where)
+            run.record(event.open(reason))
 
     # --- the table
 

@@ -16,6 +16,7 @@ _KINDS = {
     "module": ("module replaced", "modules replaced"),
     "hook": ("hook on imports", "hooks on imports"),
     "entry": ("entry point", "entry points"),
+    "worker": ("worker made", "workers made"),
     "call": ("call not followed", "calls not followed"),
 }
 _OUTCOMES = {
