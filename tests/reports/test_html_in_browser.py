@@ -168,6 +168,9 @@ def test_an_address_opens_a_cell_and_the_way_back_closes_it(reader: Reader) -> N
     expect(page.locator("#details")).to_be_hidden()
     again = reader.open(html.render(two()), address)
     expect(again.get_by_role("dialog", name="DeepSeekMTPModel on rocm")).to_be_visible()
+    again.get_by_role("navigation", name="Platforms").get_by_role("link", name="xpu").click()
+    again.get_by_role("button", name="Close the details").click()
+    expect(again.locator(cell(again, "DeepSeekMTPModel", "xpu"))).to_be_focused()
 
 
 @pytest.mark.parametrize(
