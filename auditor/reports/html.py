@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from importlib import resources
 from itertools import combinations
 
@@ -97,6 +98,7 @@ def _filled(**what: object) -> str:
     )
 
 
+@cache
 def _environment() -> Environment:
     """Everything that is put into the template is escaped, and shown literally."""
     environment = Environment(
@@ -118,6 +120,7 @@ def _literal(value: object) -> object:
     return literal(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
+@cache
 def _text(name: str) -> Markup:
     """A file of the page; its own, so it is taken as it is."""
     return Markup((_FILES / name).read_text("utf-8"))

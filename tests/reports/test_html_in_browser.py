@@ -11,9 +11,10 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from msgspec.structs import replace
 from playwright.sync_api import Browser, Page, expect
 
-from auditor.api import Request, audit
+from auditor.api import Request, Resources, audit
 from auditor.coverage import Coverage
 from auditor.reports import html
+from auditor.sources.cache import CacheConfig
 from auditor.sources.tree import Source
 
 from .browser import CONTRASTS, Reader, chromium
@@ -167,6 +168,9 @@ def test_an_address_opens_a_cell_and_the_way_back_closes_it(reader: Reader) -> N
     expect(page.locator("#details")).to_be_hidden()
     again = reader.open(html.render(two()), address)
     expect(again.get_by_role("dialog", name="DeepSeekMTPModel on rocm")).to_be_visible()
+    again.get_by_role("navigation", name="Platforms").get_by_role("link", name="xpu").click()
+    again.get_by_role("button", name="Close the details").click()
+    expect(again.locator(cell(again, "DeepSeekMTPModel", "xpu"))).to_be_focused()
 
 
 @pytest.mark.parametrize(
@@ -400,7 +404,8 @@ def test_a_page_without_any_row_says_so(reader: Reader) -> None:
 
 @pytest.fixture(scope="module")
 def releases(release: Callable[[str], Source]) -> list[Coverage]:
-    return [audit(release(version), Request()) for version in RELEASES]
+    resources = Resources(CacheConfig.default().folder)
+    return [audit(release(version), Request(), resources) for version in RELEASES]
 
 
 @pytest.mark.network
