@@ -168,7 +168,7 @@ def dropped(old: Baseline, new: Baseline) -> tuple[Line, ...]:
 
 
 def updated(
-    old: Baseline, snapshot: Snapshot, given: tuple[str, ...], accept: Mapping[Key, str]
+    old: Baseline, snapshot: Snapshot, accept: Mapping[Key, str], known: Sequence[str]
 ) -> Baseline:
     """The old baseline with the lines of ``snapshot`` in the place of its own.
 
@@ -177,21 +177,22 @@ def updated(
     Args:
         old: what is there.
         snapshot: what is now.
-        given: options that the audit of ``snapshot`` rested on.
         accept: why gaps are accepted, for entries and platforms that get such a line.
+        known: the platforms that there are, in their order.
     """
-    new = renewed(old, snapshot, given)
+    new = renewed(old, snapshot, old.given)
     taken = {line.key for line in new.snapshot.lines}
     lines = tuple(
         msgspec.structs.replace(line, accepted=accept.get(line.key, line.accepted))
         for line in new.snapshot.lines
     )
     stay = tuple(line for line in old.snapshot.lines if line.key not in taken)
-    platforms = dict.fromkeys((*snapshot.platforms, *old.snapshot.platforms))
+    either = (*snapshot.platforms, *old.snapshot.platforms)
+    platforms = dict.fromkeys((*(name for name in known if name in either), *either))
     merged = msgspec.structs.replace(
         new.snapshot, lines=(*lines, *stay), platforms=tuple(platforms)
     )
-    return Baseline(merged, given, old.comments, old.preface)
+    return Baseline(merged, old.given, old.comments, old.preface)
 
 
 def pruned(old: Baseline, found: Drift, known: Sequence[str]) -> Baseline:
@@ -461,8 +462,9 @@ def _verdict_or(error: msgspec.ValidationError, fields: Mapping[str, object]) ->
 
 
 def _plain(error: msgspec.ValidationError) -> str:
-    """``Expected `str`, got `int` - at `$.note``` in the words of the file."""
-    return str(error).replace("`", "").replace("$.", "").replace("array", "list")
+    """``Expected `str | null`, got `int` - at `$.note``` in the words of the file."""
+    text = str(error).replace("`", "").replace("$.", "").replace("array", "list")
+    return f"{text[:1].lower()}{text[1:]}".replace(" | null", "")
 
 
 def _near(name: str, known: Sequence[str]) -> str:

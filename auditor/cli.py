@@ -79,7 +79,7 @@ def audit(ctx: click.Context, /, **given: Any) -> int:
 
     The audited vLLM is neither imported nor executed.
     """
-    return OK if ctx.invoked_subcommand else _report(Options(**given))
+    return OK if ctx.invoked_subcommand else _report(Options(**given).configured(ctx))
 
 
 @audit.command(epilog=EXIT_CODES)
@@ -299,9 +299,10 @@ def _source(options: Options, why: str | None = None) -> Source:
     from auditor.sources.progress import console_progress
 
     progress = console_progress(quiet=options.quiet)
-    source = open_source(options.vllm, cwd=Path.cwd(), cache=_cache(options), progress=progress)
+    spec, folder, by = options.source
+    source = open_source(spec, cwd=folder, cache=_cache(options), progress=progress)
     if not options.quiet:
-        line = literal(f"{source.label} from {source.origin} ({why or source.why})")
+        line = literal(f"{source.label} from {source.origin} ({why or by or source.why})")
         click.echo(encodable(line), err=not (options.for_people and options.to_stdout))
     return source
 

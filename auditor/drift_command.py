@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -61,7 +62,7 @@ class Wanted:
 
 
 def run_baseline(options: Options, audit: Audit) -> int:
-    """Write the baseline of a source: to the file of ``-o``, or to stdout.
+    """Write the baseline of a source: to the file of ``-o`` or of the configuration, or to stdout.
 
     What a reader wrote in the file that is there stays.
 
@@ -70,6 +71,8 @@ def run_baseline(options: Options, audit: Audit) -> int:
     """
     from auditor.reports.rows import is_complete
 
+    if options.output is None and options.config is not None:
+        options = dataclasses.replace(options, output=options.config.baseline)
     old = None if options.output is None or options.to_stdout else _existing(options.output)
     coverage = audit(None, ())
     new = Baseline(snapshot(coverage), given(options))
@@ -86,6 +89,7 @@ def run_drift(options: Options, wanted: Wanted, audit: Audit) -> int:
     Raises:
         DraftauditError: wrong usage, or a source or baseline that cannot be read or compared.
     """
+    wanted = _configured(options, wanted)
     _check(wanted)
     if wanted.against is not None:
         found = _against(options, wanted.against, wanted, audit)
@@ -93,6 +97,18 @@ def run_drift(options: Options, wanted: Wanted, audit: Audit) -> int:
         return _code(found.failing, found)
     assert wanted.baseline is not None  # by _check
     return _since(options, wanted.baseline, wanted, audit)
+
+
+def _configured(options: Options, wanted: Wanted) -> Wanted:
+    """With what the configuration says where nothing was typed."""
+    config = options.config
+    if config is None:
+        return wanted
+    if wanted.fail_on is None:
+        wanted = dataclasses.replace(wanted, fail_on=config.fail_on)
+    if wanted.baseline is None and wanted.against is None:
+        wanted = dataclasses.replace(wanted, baseline=config.baseline)
+    return wanted
 
 
 def _check(wanted: Wanted) -> None:
@@ -170,7 +186,7 @@ def _changed(
             for change in found.changes
             if reason is not None and change.kinds & GAPS and change.verdict_after in LACK
         }
-        new = updated(new, snapshot(coverage), old.given, accept)
+        new = updated(new, snapshot(coverage), accept, known)
     if wanted.prune:
         new = pruned(new, found, known)
     return new if wanted.update or wanted.prune else None
@@ -248,7 +264,7 @@ def _read(path: str) -> Baseline:
             where=path,
             next_step="audit baseline -o writes a baseline.",
         ) from error
-    return parse(data, path)
+    return parse(data, os.path.relpath(path))
 
 
 def _existing(path: str) -> Baseline | None:

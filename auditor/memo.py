@@ -25,6 +25,7 @@ from auditor.coverage import Coverage, SourceInfo, sorted_coverage
 from auditor.factcache import encode
 from auditor.moved import Lines, NotMoved, cited_lines, moved_lines, relined
 from auditor.program import Files, Probe
+from auditor.rulesdata import further_rules
 from auditor.sources.cache import Cache, CacheConfig
 from auditor.sources.tree import Source, stamp
 
@@ -64,9 +65,18 @@ class _Entry(msgspec.Struct, frozen=True, array_like=True):
     coverage: Coverage
 
 
-@cache
 def tool_digest() -> bytes:
     """A digest of the code and the rules that answers depend on."""
+    digest = hashlib.blake2b(_own_digest(), digest_size=16)
+    for folder in further_rules():
+        for path in sorted(folder.rglob("*.toml")):
+            digest.update(path.name.encode())
+            digest.update(path.read_bytes())
+    return digest.digest()
+
+
+@cache
+def _own_digest() -> bytes:
     package = Path(__file__).parent
     digest = hashlib.blake2b(digest_size=16)
     inner = ("contracts", "evaluation", "headpath", "sources")

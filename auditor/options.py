@@ -6,12 +6,17 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from auditor import completion
+from auditor.errors import DraftauditError
+
+if TYPE_CHECKING:
+    from auditor.config import Configured
 
 #: The narrowest table that keeps one word a cell for six platforms.
 _MIN_WIDTH = 60
@@ -72,14 +77,12 @@ def _kinds(
 ) -> tuple[str, ...] | None:
     """Kinds of change; None where none is given."""
     from auditor.changes import KINDS
+    from auditor.config import ANY, NONE, kinds
 
     if not values:
         return None
-    every = (*KINDS, "none", "any")
-    named: Any = names_of("kind of change", lambda: every)(ctx, param, values)
-    if "any" in named:
-        return tuple(KINDS)
-    return tuple(name for name in named if name != "none")
+    named: Any = names_of("kind of change", lambda: (*KINDS, NONE, ANY))(ctx, param, values)
+    return kinds(named)
 
 
 def pairs_split_at(*, last: bool) -> _Callback:
@@ -134,6 +137,7 @@ class Options:
     into: str | None = None
     marker: str | None = None
     check: bool = False
+    config: Configured | None = None
 
     @classmethod
     def merged(cls, ctx: click.Context, given: Mapping[str, Any]) -> Options:
@@ -152,7 +156,38 @@ class Options:
             for name, value in after.items()
             if name in before and isinstance(value, tuple)
         }
-        return cls(**{**before, **after, **both})
+        return cls(**{**before, **after, **both}).configured(ctx)
+
+    def configured(self, ctx: click.Context) -> Options:
+        """With what the configuration says where nothing was typed.
+
+        Raises:
+            DraftauditError: the configuration, or a rule that it names, is wrong.
+        """
+        config = ctx.meta.get(_CONFIG)
+        if isinstance(config, DraftauditError):
+            raise config
+        if config is None:
+            return self
+        said = config.said
+        platforms = self.platform or said.platforms
+        if self.live is not None:  # what is asked there is what the interpreter has
+            return replace(self, platform=platforms, config=config)
+        return replace(
+            self,
+            platform=platforms,
+            with_module=self.with_module or _but(said.with_, self.without_module),
+            without_module=self.without_module or _but(said.without, self.with_module),
+            config=config,
+        )
+
+    @property
+    def source(self) -> tuple[str | None, Path, str | None]:
+        """The SPEC to audit, what its paths are relative to, and who gave it if not the user."""
+        config = self.config
+        if self.vllm is None and config is not None and config.said.vllm is not None:
+            return config.said.vllm, config.folder, f"given by {config.name}"
+        return self.vllm, Path.cwd(), None
 
     @property
     def in_color(self) -> bool:
@@ -175,6 +210,39 @@ class Options:
     def for_people(self) -> bool:
         """Whether the report is the one for a terminal."""
         return self.format in (None, "table")
+
+
+def _but(names: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in names if name not in others)
+
+
+#: Where a context keeps the configuration, or why it cannot be read.
+_CONFIG = "draftaudit.config"
+
+
+def _configure(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    """Read the configuration before any other option is looked at: it may bring platforms.
+
+    What is wrong with it is told by the command that needs it: one may still say ``--config``.
+    """
+    from auditor import config
+    from auditor.rulesdata import platform_names, use_rules
+
+    if value is None and _CONFIG in ctx.meta:
+        return
+    try:
+        found = None
+        if value is None:
+            path = config.find(Path.cwd())
+            found = config.read(path) if path is not None else None
+        elif value != config.NONE:
+            found = config.read(Path(value))
+        use_rules(found.rules if found is not None else ())
+        if found is not None:
+            config.check_platforms(found, platform_names())
+        ctx.meta[_CONFIG] = found
+    except DraftauditError as error:
+        ctx.meta[_CONFIG] = error
 
 
 def _option(*flags: str, **settings: Any) -> tuple[str, Callable[[_Command], _Command]]:
@@ -253,6 +321,14 @@ _OPTIONS = (
     ),
     _option("--marker", metavar="NAME", help="The NAME of --into; default: draftaudit."),
     _option("--check", is_flag=True, help="Exit with 1 if --into would change the file."),
+    _option(
+        "--config",
+        metavar="FILE",
+        is_eager=True,
+        expose_value=False,
+        callback=_configure,
+        help="The pyproject.toml whose [tool.draftaudit] counts, or 'none'. Default: the nearest.",
+    ),
     _option("--cache-dir", metavar="DIR", help="Where downloads and parsed files are kept."),
     _option("--no-cache", is_flag=True, help="Neither read nor write a cache."),
 )

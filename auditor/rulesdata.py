@@ -200,7 +200,8 @@ def load(path: Path, type_: type[_Rule]) -> _Rule:
     Raises:
         RuleError: the file is not TOML, or not what ``type_`` says; the message names the key.
     """
-    where = path.relative_to(rules_folder().parent).as_posix()
+    home = rules_folder().parent
+    where = (path.relative_to(home) if path.is_relative_to(home) else path).as_posix()
     try:
         return msgspec.convert(tomllib.loads(path.read_text("utf-8")), type_)
     except tomllib.TOMLDecodeError as error:
@@ -209,9 +210,66 @@ def load(path: Path, type_: type[_Rule]) -> _Rule:
         raise RuleError(str(error), where=where, next_step="Mend the file.") from error
 
 
+#: What a folder of further rules may hold.
+ADDABLE = ("capabilities", "findings", "platforms", "shapes")
+_further: tuple[Path, ...] = ()
+
+
+def further_rules() -> tuple[Path, ...]:
+    """The folders that are in use beside :func:`rules_folder`."""
+    return _further
+
+
+def use_rules(folders: tuple[Path, ...]) -> None:
+    """Use the rules of further folders, each laid out like ``rules/``, and no other ones.
+
+    A rule of the same name, or of the same code, takes the place of one that was there.
+
+    Raises:
+        RuleError: a folder is missing or holds no rules, or one of its rules is wrong.
+    """
+    global _further
+    for folder in folders:
+        found = sorted(folder.rglob("*.toml"))
+        if not found:
+            what = "holds no rules" if folder.is_dir() else "there is no such folder of rules"
+            raise RuleError(what, where=str(folder), next_step=_LAYOUT)
+        for path in found:
+            if path.parent.parent != folder or path.parent.name not in ADDABLE:
+                raise RuleError(
+                    "not where a rule is looked for", where=str(path), next_step=_LAYOUT
+                )
+    before, _further = _further, folders
+    try:
+        _read_anew()
+    except RuleError:
+        _further = before
+        _read_anew()
+        raise
+
+
+_LAYOUT = f"Rules are TOML files in a folder {', '.join(ADDABLE[:-1])} or {ADDABLE[-1]} in it."
+
+
+def _read_anew() -> None:
+    """Forget what was read; where rules were added, a wrong one is told before it is needed."""
+    for kept in (platforms, shapes, finding_rules):
+        kept.cache_clear()
+    if not _further:
+        return
+    platforms()
+    shapes()
+    finding_rules()
+    list(_load_all("capabilities", Capability))
+
+
 def _load_all(folder: str, type_: type[_Rule]) -> Iterator[_Rule]:
-    for path in sorted((rules_folder() / folder).glob("*.toml")):
-        yield load(path, type_)
+    found: dict[str, _Rule] = {}
+    for root in (rules_folder(), *_further):
+        for path in sorted((root / folder).glob("*.toml")):
+            rule = load(path, type_)
+            found[str(getattr(rule, "code", None) or getattr(rule, "name", path))] = rule
+    yield from found.values()
 
 
 @cache
@@ -422,8 +480,12 @@ def finding_rules() -> tuple[FindingRule, ...]:
 
 def load_named(folder: str, type_: type[_Coded]) -> dict[str, _Coded]:
     """The coded rules of a folder by the names of their files, which begin with the code."""
-    paths = sorted((rules_folder() / folder).glob("*.toml"))
-    return {path.stem: _on_one_line(load(path, type_)) for path in paths}
+    found: dict[str, tuple[str, _Coded]] = {}
+    for root in (rules_folder(), *_further):
+        for path in sorted((root / folder).glob("*.toml")):
+            rule = _on_one_line(load(path, type_))
+            found[rule.code] = path.stem, rule
+    return dict(sorted(found.values(), key=lambda named: named[1].code))
 
 
 def _on_one_line(rule: _Coded) -> _Coded:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 from auditor.changes import Kind
 from auditor.coverage import VerdictName
 from auditor.rulesdata import FindingRule, load_named
@@ -21,28 +19,25 @@ class ChangeRule(FindingRule, frozen=True, kw_only=True):
     change: Kind
 
 
-@cache
 def cell_rules() -> tuple[CellRule, ...]:
     """The cells that are reported as problems, by code; each text on one line."""
     return tuple(load_named("cells", CellRule).values())
 
 
-@cache
 def change_rules() -> tuple[ChangeRule, ...]:
     """The kinds of change, by code; each text on one line."""
     return tuple(load_named("changes", ChangeRule).values())
 
 
-@cache
 def coded_rules() -> tuple[FindingRule, ...]:
     """Everything that has a code: the remarks first, then cells and changes."""
     return tuple(_named().values())
 
 
-@cache
 def rule_names() -> dict[str, str]:
     """Each code with a name in words (``SD101``: ``call-does-not-fit``), from its file's name."""
-    return {rule.code: stem.partition("-")[2] for stem, rule in _named().items()}
+    named = _named().items()
+    return {rule.code: stem.partition("-")[2] or rule.code.lower() for stem, rule in named}
 
 
 def _named() -> dict[str, FindingRule]:

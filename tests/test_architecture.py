@@ -57,6 +57,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.api",),
     ("auditor.reports",),
     ("auditor.completion",),
+    ("auditor.config",),
     ("auditor.options",),
     ("auditor.output",),
     ("auditor.publishing",),
