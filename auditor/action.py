@@ -20,6 +20,7 @@ OK, FINDINGS, INCOMPLETE = 0, 1, 3
 
 #: A revision that GitHub gives for a branch that is new.
 _NO_COMMIT = "0" * 40
+_OPEN = "part of the input could not be analysed; the report lists it"
 #: Seconds that git may take to fetch one commit.
 _FETCH_SECONDS = 300
 
@@ -75,13 +76,16 @@ def run(environ: Mapping[str, str]) -> int:
     if inputs.sarif:
         code = _audit(*inputs.common, "--format=sarif", f"--output={inputs.sarif}", "--quiet")
     written = code in (OK, INCOMPLETE)
+    if incomplete := code == INCOMPLETE:
+        _say("warning", _OPEN)
     if written:
         code = _audit(*_command(inputs, against), "--format=github", *summary)
     _output(environ, "sarif", inputs.sarif if written else "")
     _output(environ, "compared-with", inputs.baseline or against or "")
     _output(environ, "exit-code", str(code))
     if code == INCOMPLETE:
-        _say("warning", "part of the input could not be analysed; the report lists it")
+        if not incomplete:
+            _say("warning", _OPEN)
         return OK
     if code not in (OK, FINDINGS):
         _say("error", f"the audit ended with {code}; the log says why")
@@ -118,7 +122,7 @@ def _against(inputs: Inputs, environ: Mapping[str, str]) -> str | None:
         _say("notice", "nothing to compare with: the branch is new")
         return None
     git = _Git(inputs.path)
-    commit = git.given(inputs.base) if inputs.base else git.base_of_pull_request(branch)
+    commit = git.given(inputs.base) if inputs.base else git.base_of(branch, environ)
     if commit is None:
         asked = inputs.base or f"the base branch {branch}"
         _say("warning", f"{asked} is not in the checkout and cannot be fetched: the checkout is "
@@ -137,26 +141,30 @@ class _Git:
         """The commit of a revision that a user named, fetched where it is missing."""
         found = self._commit(revision)
         if found is None and not revision.startswith("-"):
-            self._ask("fetch", "--no-tags", "--depth=1", "origin", revision)
-            found = self._commit(revision) or self._commit("FETCH_HEAD")
+            fetched = self._fetch(revision)
+            # Of an earlier fetch where this one failed.
+            found = self._commit("FETCH_HEAD") if fetched else None
         return found
 
-    def base_of_pull_request(self, branch: str) -> str | None:
+    def base_of(self, branch: str, environ: Mapping[str, str]) -> str | None:
         """What the checked-out pull request would be merged into.
 
         The commit that GitHub tests, ``refs/pull/N/merge``, has the base as its first parent. Where
         another one is checked out, the base is where both branches part.
         """
-        if self._commit("HEAD^2"):
+        if self._commit("HEAD^2") and self._commit("HEAD") == environ.get("GITHUB_SHA"):
             return self._commit("HEAD^1")
         ref = f"refs/remotes/origin/{branch}"
         if self._commit(ref) is None:
-            self._ask("fetch", "--no-tags", "--depth=1", "origin", f"+refs/heads/{branch}:{ref}")
+            self._fetch(f"+refs/heads/{branch}:{ref}")
         return self._ask("merge-base", "HEAD", ref) or self._commit(ref)
+
+    def _fetch(self, what: str) -> bool:
+        return self._ask("fetch", "--no-tags", "--depth=1", "origin", what) is not None
 
     def _commit(self, revision: str) -> str | None:
         return self._ask("rev-parse", "--verify", "--quiet", "--end-of-options",
-                         f"{revision}^{{commit}}")  # fmt: skip
+                         f"{revision}^{{commit}}") or None  # fmt: skip
 
     def _ask(self, *args: str) -> str | None:
         """What git prints; None where it fails, which the log of the step shows."""
@@ -172,7 +180,7 @@ class _Git:
         except (OSError, subprocess.TimeoutExpired) as error:
             print(f"git {args[0]}: {error}", file=sys.stderr)
             return None
-        return done.stdout.strip() or None if done.returncode == 0 else None
+        return done.stdout.strip() if done.returncode == 0 else None
 
 
 def _say(command: str, text: str) -> None:

@@ -43,8 +43,6 @@ _FINGERPRINT = re.compile(r"[0-9a-f]{16}")
 _ESCAPED = re.compile(
     '[\x00-\x1f"\\\\\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]'
 )
-#: A head path in brief may be long; what is compared is its fingerprint.
-_BRIEF = 100
 
 _MEND = "Mend the line, or take it out and run audit drift --update"
 
@@ -106,7 +104,7 @@ def _row(line: Line) -> str:
         "class": line.class_,
         "owner": line.owner,
         "shape": line.shape,
-        "head": _cut(line.head),
+        "head": line.head,
         "logits": line.logits,
         "tokens": line.tokens,
         "findings": line.findings or None,
@@ -115,10 +113,6 @@ def _row(line: Line) -> str:
     }
     said = [f"{name} = {_value(value)}" for name, value in fields.items() if value is not None]
     return f"{_key(line.architecture)}.{_key(line.platform)} = {{ {', '.join(said)} }}"
-
-
-def _cut(text: str | None) -> str | None:
-    return text if text is None or len(text) <= _BRIEF else f"{text[: _BRIEF - 1]}…"
 
 
 def _key(name: str) -> str:

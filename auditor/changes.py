@@ -44,7 +44,7 @@ KINDS: dict[Kind, str] = {
     "unsafe": "the method picks other tokens now, or a caller's call would fail",
     "silent": "the logits go another way to their head, and the method does not follow",
     "added-without": "a new entry whose class lacks the method",
-    "unimportable": "the class cannot be loaded any more",
+    "unimportable": "the class cannot be loaded now",
     "undecided": "it cannot be said any more",
     "removed": "the entry is gone",
     "stale": "a line of the baseline that means nothing any more",

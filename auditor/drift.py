@@ -28,6 +28,7 @@ from auditor.snapshot import (
     Key,
     Line,
     Snapshot,
+    brief_of,
     findings_by_row,
     head_of,
     heads_by_class,
@@ -376,7 +377,7 @@ class _RowComparison:
             return self._change("head-path", before, after, message, self.now.of(head.logits))
         if both and tokens:
             message = f"{self.capability} computes something else{self._so()}"
-            after = unplaced(head.tokens.brief) if head.tokens is not None else None
+            after = brief_of(head.tokens)
             where = self.now.of(head.tokens)
             return self._change("method-path", None, after, message, where)
         return None

@@ -45,7 +45,7 @@ def repository_prefix(spec: str | None, cwd: Path) -> str:
 
     Args:
         spec: what ``--vllm`` names.
-        cwd: the working directory.
+        cwd: what it is relative to.
     """
     folder = _folder(spec, cwd)
     return _below_repository(folder, "/") if folder is not None else ""
@@ -99,7 +99,8 @@ def _report_of_drift(drift: Drift, texts: Catalogue) -> Report:
 
 
 def _rendered(report: Report, texts: Catalogue, options: Options) -> str:
-    prefix = repository_prefix(options.vllm, Path.cwd())
+    spec, cwd, _ = options.source
+    prefix = repository_prefix(spec, cwd)
     if options.format == "sarif":
         from auditor.reports import sarif
 

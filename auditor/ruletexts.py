@@ -36,7 +36,8 @@ def coded_rules() -> tuple[FindingRule, ...]:
 
 def rule_names() -> dict[str, str]:
     """Each code with a name in words (``SD101``: ``call-does-not-fit``), from its file's name."""
-    return {rule.code: stem.partition("-")[2] for stem, rule in _named().items()}
+    named = _named().items()
+    return {rule.code: stem.partition("-")[2] or rule.code.lower() for stem, rule in named}
 
 
 def _named() -> dict[str, FindingRule]:

@@ -11,9 +11,19 @@ from collections.abc import Mapping
 
 import msgspec
 
-from auditor.coverage import Coverage, Finding, Head, Row, SourceInfo, VerdictName
+from auditor.coverage import (
+    Coverage,
+    Finding,
+    Head,
+    MethodPath,
+    Row,
+    SourceInfo,
+    VerdictName,
+)
 
 _POSITION = re.compile(r"(?<=\S):\d+\b")
+#: A model with many ways to its head would fill the page.
+_BRIEF = 100
 
 #: An entry on a platform: the architecture, and the platform's name.
 Key = tuple[str, str]
@@ -126,6 +136,14 @@ def unplaced(text: str) -> str:
     return _POSITION.sub("", text)
 
 
+def brief_of(path: MethodPath | None) -> str | None:
+    """A head path in one line of a few words; what is compared is its fingerprint."""
+    if path is None:
+        return None
+    text = unplaced(path.brief)
+    return text if len(text) <= _BRIEF else f"{text[: _BRIEF - 1]}…"
+
+
 def _line(row: Row, head: Head | None, findings: Mapping[Key, tuple[Finding, ...]]) -> Line:
     logits, tokens = (head.logits, head.tokens) if head is not None else (None, None)
     entry = next((step for step in row.evidence if step.kind == "registry"), None)
@@ -137,7 +155,7 @@ def _line(row: Row, head: Head | None, findings: Mapping[Key, tuple[Finding, ...
         class_=dotted(row),
         owner=row.owner,
         shape=row.shape,
-        head=unplaced(logits.brief) if logits is not None else None,
+        head=brief_of(logits),
         logits=logits.fingerprint if logits is not None else None,
         tokens=tokens.fingerprint if tokens is not None else None,
         findings=tuple(sorted(finding.code for finding in findings.get(key, ()))),

@@ -1,7 +1,7 @@
 """``action.yml``: its steps run in bash with the environment that the host gives them.
 
 Only the installation is another one, except in the slow test: the interpreter that runs the tests
-stands where the first step puts it.
+stands where the first step puts it. Most are slow, since each starts the program twice.
 """
 
 from __future__ import annotations
@@ -137,6 +137,12 @@ def _pull_request(host: Host, files: dict[str, str]) -> None:
     git(host.workspace, "checkout", "-q", "--detach")
     git(host.workspace, "branch", "-q", "-D", "main", "topic")
     host.environ["GITHUB_BASE_REF"] = "main"
+    host.environ["GITHUB_SHA"] = _commit_of(host.workspace, "HEAD")
+
+
+def _commit_of(folder: Path, revision: str) -> str:
+    command = ["git", "rev-parse", revision]
+    return subprocess.check_output(command, cwd=folder, text=True).strip()
 
 
 # ---- the file --------------------------------------------------------------------------------
@@ -187,6 +193,7 @@ def test_a_push_is_audited_alone(host: Host) -> None:
     assert log["runs"][0]["tool"]["driver"]["name"] == "draftaudit"
 
 
+@pytest.mark.slow
 def test_a_push_fails_where_a_cell_is_one_of_those_named(host: Host) -> None:
     write(host.workspace, tree(BARE))
     assert host.audit().code == 0
@@ -202,7 +209,13 @@ def test_a_push_fails_where_a_cell_is_one_of_those_named(host: Host) -> None:
     )
 
 
-@pytest.mark.parametrize("commit", COMMITS)
+@pytest.mark.parametrize(
+    "commit",
+    [
+        pytest.param(commit, marks=() if number == 0 else pytest.mark.slow)
+        for number, commit in enumerate(COMMITS)
+    ],
+)
 def test_a_pull_request_is_compared_with_its_base(commit: str, host: Host) -> None:
     files, code, kind, path, text = COMMITS[commit]
     _pull_request(host, files)
@@ -219,6 +232,7 @@ def test_a_pull_request_is_compared_with_its_base(commit: str, host: Host) -> No
     assert ("no change" in done.summary) is (kind is None)
 
 
+@pytest.mark.slow
 def test_a_checkout_without_the_base_fetches_it(host: Host, tmp_path: Path) -> None:
     _pull_request(host, tree(BARE))
     remote = tmp_path / "remote"
@@ -233,6 +247,33 @@ def test_a_checkout_without_the_base_fetches_it(host: Host, tmp_path: Path) -> N
     assert done.annotations[0][1]["title"] == "SD301 method lost"
 
 
+@pytest.mark.slow
+def test_the_head_of_a_branch_that_has_merged_its_base_is_compared_with_the_base(
+    host: Host,
+) -> None:
+    # The first parent of such a merge is the branch itself.
+    git(host.workspace, "checkout", "-q", "-b", "topic")
+    _commit(host.workspace, "topic", tree(BARE))
+    git(host.workspace, "checkout", "-q", "main")
+    _commit(host.workspace, "meanwhile")
+    git(host.workspace, "update-ref", "refs/remotes/origin/main", "main")
+    git(host.workspace, "checkout", "-q", "topic")
+    git(host.workspace, "merge", "-q", "--no-ff", "main", "-m", "merge")
+    host.environ |= {"GITHUB_BASE_REF": "main", "GITHUB_SHA": "f" * 40}
+    done = host.audit()
+    assert done.outputs["compared-with"] == f".@{_commit_of(host.workspace, 'main')}"
+    assert (done.code, done.annotations[0][1]["title"]) == (1, "SD301 method lost")
+
+
+@pytest.mark.slow
+def test_a_revision_that_cannot_be_fetched_is_not_the_last_one_that_was(host: Host) -> None:
+    git(host.workspace, "fetch", "-q", ".", "HEAD")
+    done = host.audit(base="nowhere")
+    assert (done.code, done.outputs["compared-with"]) == (0, "")
+    assert "nowhere is not in the checkout" in done.annotations[0][2]
+
+
+@pytest.mark.slow
 def test_a_base_that_cannot_be_had_is_said_and_the_checkout_audited_alone(host: Host) -> None:
     host.environ["GITHUB_BASE_REF"] = "main-of-elsewhere"
     done = host.audit()
@@ -243,6 +284,7 @@ def test_a_base_that_cannot_be_had_is_said_and_the_checkout_audited_alone(host: 
     assert done.summary.startswith("### draftaudit: `get_top_tokens in vllm")
 
 
+@pytest.mark.slow
 def test_a_checkout_that_is_no_repository_is_audited_alone(host: Host) -> None:
     shutil.rmtree(host.workspace / ".git")
     host.environ["GITHUB_BASE_REF"] = "main"
@@ -250,6 +292,7 @@ def test_a_checkout_that_is_no_repository_is_audited_alone(host: Host) -> None:
     assert (done.code, done.annotations[0][0]) == (0, "warning")
 
 
+@pytest.mark.slow
 def test_a_revision_may_be_named(host: Host) -> None:
     _commit(host.workspace, "second", tree(BARE))
     done = host.audit(base="HEAD~1", drift_fail_on="none")
@@ -257,11 +300,13 @@ def test_a_revision_may_be_named(host: Host) -> None:
     assert done.annotations[0][1]["title"] == "SD301 method lost"
 
 
+@pytest.mark.slow
 def test_a_branch_that_is_new_has_nothing_to_compare_with(host: Host) -> None:
     done = host.audit(base="0" * 40)
     assert (done.code, done.annotations[0][0]) == (0, "notice")
 
 
+@pytest.mark.slow
 def test_a_baseline_may_be_named(host: Host) -> None:
     command = [sys.executable, "-c", "from auditor.main import audit; audit()", "baseline",
                "--vllm", str(host.workspace), "-p", "cuda,rocm", "-o", "base.toml"]  # fmt: skip
@@ -274,6 +319,7 @@ def test_a_baseline_may_be_named(host: Host) -> None:
     assert (done.code, done.outputs["compared-with"]) == (1, "base.toml")
 
 
+@pytest.mark.slow
 def test_a_checkout_in_a_folder_of_the_workspace(host: Host) -> None:
     inner = host.folder / "inner"
     host.workspace.rename(inner)
@@ -287,6 +333,7 @@ def test_a_checkout_in_a_folder_of_the_workspace(host: Host) -> None:
     assert not (host.workspace / "draftaudit.sarif").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(ACTION["inputs"]))
 def test_an_input_is_never_run(name: str, host: Host) -> None:
     text = "$(touch ran)`touch ran`\"; touch ran; '\n--upload-pack=touch ran\nx=y"
@@ -298,12 +345,14 @@ def test_an_input_is_never_run(name: str, host: Host) -> None:
     assert not sarif or (host.workspace / sarif).is_file()
 
 
+@pytest.mark.slow
 def test_an_option_as_a_revision_is_not_an_option_of_git(host: Host) -> None:
     done = host.audit(base="--upload-pack=touch ran")
     assert not list(host.folder.rglob("ran"))
     assert done.annotations[0][0] == "warning"
 
 
+@pytest.mark.slow
 def test_wrong_usage_fails_the_step(host: Host) -> None:
     done = host.audit(platforms="rcom")
     assert (done.code, done.outputs["exit-code"]) == (2, "2")
@@ -311,11 +360,13 @@ def test_wrong_usage_fails_the_step(host: Host) -> None:
     assert done.annotations[-1][0] == "error"
 
 
+@pytest.mark.slow
 def test_what_could_not_be_analysed_is_a_warning(host: Host) -> None:
     (host.workspace / DRAFT).write_text("class Draft(:\n")
     done = host.audit()
     assert (done.code, done.outputs["exit-code"]) == (0, "3")
-    assert "could not be analysed" in done.annotations[-1][2]
+    assert "could not be analysed" in done.annotations[0][2]
+    assert "could not be analysed" in host.audit(sarif="").annotations[-1][2]
 
 
 @pytest.mark.slow

@@ -439,6 +439,9 @@ def test_only_the_architectures_asked_for_are_imported(live: Live) -> None:
         ["--fail-on", "no"],
         ["--format", "csv"],
         ["--format", "markdown"],
+        ["--format", "sarif"],
+        ["--summary", "x"],
+        ["--into", "x"],
         ["--live-timeout", "0"],
     ],
 )

@@ -40,6 +40,8 @@ def check(options: Options) -> None:
         ("--no-imports", options.no_imports, "the interpreter runs every import"),
         ("--only", options.only, "its rows have no verdicts"),
         ("--fail-on", options.fail_on, "its rows have no verdicts"),
+        ("--summary", options.summary, "its rows have no verdicts"),
+        ("--into", options.into, "its rows have no verdicts"),
     ):
         if given:
             raise UsageError(f"cannot be combined with --live: {why}", where=name)

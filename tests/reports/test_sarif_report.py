@@ -205,6 +205,7 @@ def test_the_most_severe_come_first_and_what_is_cut_is_said(
     ]
 
 
+@pytest.mark.slow
 def test_the_limit_is_that_of_the_host() -> None:
     run = log_of(lacking(25_010))["runs"][0]
     assert len(run["results"]) == 25_000

@@ -65,7 +65,7 @@ def heading(drift: Drift) -> str:
 
 def kinds_shown(drift: Drift) -> list[tuple[Kind, str]]:
     """The kinds that occur, with their meanings."""
-    occurring = {kind for change in drift.changes for kind in change.kinds}
+    occurring = {change.kind for change in drift.changes}
     return [(kind, meaning) for kind, meaning in KINDS.items() if kind in occurring]
 
 
