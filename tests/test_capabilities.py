@@ -218,6 +218,14 @@ def run(model):
     assert step.note == "RuntimeError: no interface"
 
 
+def test_a_release_whose_engine_does_not_ask_says_so() -> None:
+    asking = {GUARD: "def run(model):\n    return hasattr(model, 'combine_hidden_states')\n"}
+    asked = Request(capability="combine_hidden_states", platforms=("rocm",))
+    silent = coverage({GUARD: "def run(model):\n    return model()\n"}, asked)
+    assert any("names combine_hidden_states" in note for note in silent.notes)
+    assert coverage(asking, asked).notes == ()
+
+
 # --- registry tables
 
 
