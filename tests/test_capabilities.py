@@ -136,6 +136,10 @@ METHOD = "def set_skip_topk(self, skip): pass"
         (METHOD, "pass", "self.model = Inner() if config.a else Other()", "?"),
         ("pass", "pass", "self.model = Inner() if config.a else Other()", "no"),
         (METHOD, "def load(self): self.model = make()", "self.model = Inner()", "?"),
+        (METHOD, "model_cls = Inner", "self.model = self.model_cls()", "yes"),
+        ("pass", "model_cls = Inner", "self.model = self.model_cls()", "no"),
+        (METHOD, "def model_cls(self): pass", "self.model = self.model_cls()", "?"),
+        (METHOD, "model_cls = Inner", "self.model_cls = Other; self.model = self.model_cls()", "?"),
     ],
 )
 def test_a_part_is_asked_in_the_place_of_the_model(
