@@ -6,19 +6,21 @@ on it. Of a part (``hasattr(draft.model, "x")``) the class is what ``__init__`` 
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from auditor.classes import Found, Lookup, Missing, Open, linearise, lookup
+from auditor import facts as f
+from auditor.classes import Found, Lookup, Missing, Open, linearise, lookup, own_attribute
 from auditor.coverage import Row, Step
 from auditor.engine import GuardSite
 from auditor.evidence import Evidence
-from auditor.headpath.attributes import Attributes
+from auditor.headpath.attributes import Attribute, Attributes
 from auditor.headpath.bodies import SourceBodies
 from auditor.rulesdata import Capability, head_rule
-from auditor.values import ClassValue, Foreign, Place, Undecided
+from auditor.values import ClassValue, Foreign, Place, Undecided, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +158,45 @@ class Instances:
         answers: dict[int, _Answer] = {}
         for value in values:
             steps.append(self._evidence.step("part", value.where, f"what `{part}` is"))
-            if not isinstance(value.cls, ClassValue):
-                named = value.cls.name if value.cls is not None else ""
+            made = value.cls or self._by_attribute(cls, value)
+            if not isinstance(made, ClassValue):
+                named = made.name if made is not None else ""
                 why = f"which is {named}, outside the tree" if named else "which was not followed"
                 return Undecided(f"it depends on the class of `{part}`, {why}", value.where)
-            answers.setdefault(id(value.cls), self._of(value.cls))
+            answers.setdefault(id(made), self._of(made))
         return list(answers.values())
+
+    def _by_attribute(self, cls: ClassValue, value: Attribute) -> Value | None:
+        """The class in ``self.model_cls(…)``, where a class body says what that attribute is."""
+        name = self._called(value)
+        if name is None:
+            return None
+        if self._attributes.of(cls, name) or self._attributes.set_at(cls, name) is not None:
+            return None
+        for member in linearise(cls):
+            if not isinstance(member, ClassValue):
+                return None
+            for stmt in reversed(member.facts.body):
+                match stmt:
+                    case f.Assign(targets=(f.Name(id=bound),), value=f.Name(id=named)) if (
+                        bound == name
+                    ):
+                        return self._bodies.named(member, named)
+                    case _:
+                        continue
+            if isinstance(own_attribute(member, name), Found | Open):
+                return None
+        return None
+
+    def _called(self, value: Attribute) -> str | None:
+        """The attribute of ``self`` whose call an assignment gives; None for anything else."""
+        init = self._bodies.functions(value.init).get("__init__")
+        for node in ast.walk(init) if init is not None else ():
+            match node:
+                case ast.Assign(
+                    value=ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name))
+                ) if node.lineno == value.where.line:
+                    return name
+                case _:
+                    continue
+        return None

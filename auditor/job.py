@@ -140,11 +140,12 @@ class Job:
         answers = self._answers(processes)
         self.seen = tuple(answer.seen for answer in answers)
         read = frozenset(path for answer in answers for path in answer.read)
+        coverage = self._coverage(answers, read)
         probes: dict[str, set[Probe]] = {}
         for known in (self.files.probes(), *(answer.probes for answer in answers)):
             for path, asked in known.items():
                 probes.setdefault(path, set()).update(asked)
-        return self._coverage(answers, read), Grounds(read, probes)
+        return coverage, Grounds(read, probes)
 
     def _answers(self, processes: int | None) -> list[PlatformAnswer]:
         """Ask every platform, half of them in a second process where that may be."""
@@ -187,7 +188,8 @@ class Job:
         if rule is not None:
             probed, functions = self._capability.probed, rule.functions
             guards = guard_sites(self.files, self._paths, rule.search, probed, functions)
-            outside = outside_stores(self.files, self._paths, rule.search)
+            if self._reads_engine:
+                outside = outside_stores(self.files, self._paths, rule.search)
         self._contracts = self._engine(guards)
         self._outside = outside
         self._analyses = self._known_analyses()
@@ -402,6 +404,8 @@ class Job:
                 f"{label} has no {flag.name}: the setting came with a later release, "
                 f"so nothing there asks for {self._capability.name}."
             )
+        if flag is None and not self._is_named():
+            yield f"nothing in the engine of {label} names {self._capability.probed}."
         setting = target().overrides
         if self._request.overrides and not self._has_flag(setting.holder, setting.name):
             yield (
@@ -412,6 +416,21 @@ class Job:
         for name in self._request.overrides:
             if name not in known:
                 yield f"{name} is in none of the tables that are asked: --override adds it."
+
+    def _is_named(self) -> bool:
+        """Whether the engine names what is asked for, or a function that asks in its stead."""
+        guard = self._capability.guard
+        if guard is None:
+            return True
+        names = (self._capability.probed, *guard.functions)
+        named = False
+        for path in self._paths:
+            if path.startswith(guard.search) and path.endswith(".py"):
+                for name in names:
+                    self.files.note(path, ("mentions", name, 0, 0, 0))
+                text = self.files.text(path)
+                named |= isinstance(text, bytes) and any(name.encode() in text for name in names)
+        return named
 
     def _unused_options(self, answers: list[PlatformAnswer]) -> Iterable[str]:
         """The user's options that decided nothing: most likely a name that is spelled otherwise."""

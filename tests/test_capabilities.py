@@ -136,6 +136,10 @@ METHOD = "def set_skip_topk(self, skip): pass"
         (METHOD, "pass", "self.model = Inner() if config.a else Other()", "?"),
         ("pass", "pass", "self.model = Inner() if config.a else Other()", "no"),
         (METHOD, "def load(self): self.model = make()", "self.model = Inner()", "?"),
+        (METHOD, "model_cls = Inner", "self.model = self.model_cls()", "yes"),
+        ("pass", "model_cls = Inner", "self.model = self.model_cls()", "no"),
+        (METHOD, "def model_cls(self): pass", "self.model = self.model_cls()", "?"),
+        (METHOD, "model_cls = Inner", "self.model_cls = Other; self.model = self.model_cls()", "?"),
     ],
 )
 def test_a_part_is_asked_in_the_place_of_the_model(
@@ -216,6 +220,14 @@ def run(model):
     row = row_of(coverage({GUARD: guard, INIT: HEADER + LACKS}, asked), "rocm")
     (step,) = [step for step in row.evidence if step.kind == "guard"]
     assert step.note == "RuntimeError: no interface"
+
+
+def test_a_release_whose_engine_does_not_ask_says_so() -> None:
+    asking = {GUARD: "def run(model):\n    return hasattr(model, 'combine_hidden_states')\n"}
+    asked = Request(capability="combine_hidden_states", platforms=("rocm",))
+    silent = coverage({GUARD: "def run(model):\n    return model()\n"}, asked)
+    assert any("names combine_hidden_states" in note for note in silent.notes)
+    assert coverage(asking, asked).notes == ()
 
 
 # --- registry tables
