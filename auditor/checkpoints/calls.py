@@ -351,6 +351,10 @@ class Calls(Expressions):
         found = self.class_attribute(cls, name, receiver, where, after)
         if found is MISSING and name == "__init__":
             return Native(name, lambda *_, **__: None)
+        if isinstance(receiver, Object) and name == "__getattribute__":
+            return Native(name, lambda key: self.plain_attribute(receiver, key, where))
+        if isinstance(receiver, Object) and name == "__setattr__":
+            return Native(name, lambda key, value: self.plain_set(receiver, key, value, where))
         if found is MISSING:
             raise Raised(AttributeError(f"'super' object has no attribute {name!r}"), where)
         return found

@@ -18,6 +18,7 @@ class TreeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         load: the function that loads a configuration.
         rewrite: its argument that rewrites the configuration.
         arguments: its other arguments.
+        lenient: functions in which a statement that changes nothing of interest may be left out.
         files: functions that ask for further files of a checkpoint.
         silent: functions that make objects which only say something.
         later: functions that run behind the rewriting and change no name.
@@ -29,6 +30,7 @@ class TreeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     load: str
     rewrite: str
     arguments: dict[str, Scalar]
+    lenient: tuple[str, ...]
     files: tuple[str, ...]
     silent: tuple[str, ...]
     later: tuple[str, ...]
