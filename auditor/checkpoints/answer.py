@@ -88,13 +88,14 @@ class Answers:
     def _overridden(self, config: Mapping[str, Any]) -> Base:
         """The configuration as it stands in the file, rewritten."""
         run = new_run(self._names, self._library)
+        before: Value = None
         try:
             before = bare(run, copy.deepcopy(dict(config)))
             after = override(run, copy.deepcopy(before))
         except Raises as raised:
-            return Base(run, None, None, Stage(error=_error(raised)))
+            return Base(run, before, None, Stage(error=_error(raised)))
         except CannotFollow as problem:
-            return Base(run, None, None, Stage(gap=str(problem)), (_gap(problem),))
+            return Base(run, before, None, Stage(gap=str(problem)), (_gap(problem),))
         return Base(run, before, after, _stage(after))
 
     def _loaded(self, given: Given) -> Base:

@@ -48,6 +48,7 @@ class BaseRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         defaults: fields with another default.
         class_defaults: class attributes; ``class_empty`` and ``class_none`` hold ``{}`` and None.
         aliases: other names of an attribute.
+        layer_types: lists with a name for each layer, which it checks.
         popped: keys that its constructor takes out.
         settable: properties that can be set like an attribute, and decide nothing here.
         computed: whatever else it defines.
@@ -60,6 +61,7 @@ class BaseRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     class_empty: tuple[str, ...]
     class_none: tuple[str, ...]
     aliases: dict[str, str]
+    layer_types: tuple[str, ...]
     popped: tuple[str, ...]
     settable: tuple[str, ...]
     computed: tuple[str, ...]

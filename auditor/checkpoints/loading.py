@@ -105,6 +105,8 @@ class Loader:
         return Loaded(self._before, made)
 
     def _rewrite(self, function: Function, config: Value) -> Value:
+        if isinstance(config, Unknown):
+            raise CannotFollow(config.reason, config.where)
         if attrs_of(config).get("architectures") != [""]:  # not the one that only asks for a type
             self._before = copy.deepcopy(config)
         return self._run.call_function(function, (config,), {})

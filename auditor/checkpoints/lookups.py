@@ -239,7 +239,8 @@ class Lookups(Statements):
             case Unknown():
                 return Unknown(owner.reason)
             case type() if owner in (dict, str, list, set, int, frozenset):
-                return Native(f"{owner.__name__}.{name}", ops.native(where, getattr, owner, name))
+                found = ops.native(where, getattr, owner, name)
+                return Native(f"{owner.__name__}.{name}", found, python=True)
             case _ if ops.has_native_methods(owner):
                 return ops.native(where, getattr, owner, name)
             case BaseException() if name == "args":

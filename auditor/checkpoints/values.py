@@ -180,10 +180,14 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Native:
-    """A function outside the tree that the tool knows: it is given evaluated arguments."""
+    """A function outside the tree that the tool knows: it is given evaluated arguments.
+
+    Where it is a function of ``python`` itself, what it raises is what the code raises.
+    """
 
     name: str
     call: Callable[..., Value]
+    python: bool = False
 
 
 class Object:
