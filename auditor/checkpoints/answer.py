@@ -20,7 +20,7 @@ from auditor.checkpoints.operations import is_data
 from auditor.checkpoints.reading import Given
 from auditor.checkpoints.settling import Settled, method_of_format, settle
 from auditor.checkpoints.tables import Tables
-from auditor.checkpoints.values import CannotFollow, LibraryRaised, Value
+from auditor.checkpoints.values import CannotFollow, Value
 from auditor.checkpoints.values import Raised as Raises
 from auditor.contracts.names import Names
 from auditor.coverage import Step
@@ -88,13 +88,14 @@ class Answers:
     def _overridden(self, config: Mapping[str, Any]) -> Base:
         """The configuration as it stands in the file, rewritten."""
         run = new_run(self._names, self._library)
+        before: Value = None
         try:
             before = bare(run, copy.deepcopy(dict(config)))
             after = override(run, copy.deepcopy(before))
         except Raises as raised:
-            return Base(run, None, None, Stage(error=_error(raised)))
+            return Base(run, before, None, Stage(error=_error(raised)))
         except CannotFollow as problem:
-            return Base(run, None, None, Stage(gap=str(problem)), (_gap(problem),))
+            return Base(run, before, None, Stage(gap=str(problem)), (_gap(problem),))
         return Base(run, before, after, _stage(after))
 
     def _loaded(self, given: Given) -> Base:
@@ -102,13 +103,12 @@ class Answers:
         run = new_run(self._names, self._library)
         try:
             loaded = Loader(run, self._library, given.model, given.config).load()
-        except LibraryRaised as raised:
-            said = _error(raised)
-            version = self._library.version
-            gap = Gap(f"Transformers {version} refuses the file: {said.type}: {said.message}")
-            return Base(run, None, None, Stage(error=said), (gap,))
         except Raises as raised:
             said = _error(raised)
+            if raised.from_library:
+                what = f"Transformers {self._library.version} refuses the file"
+                gap = Gap(f"{what}: {said.type}: {said.message}")
+                return Base(run, None, None, Stage(error=said), (gap,))
             return Base(run, None, None, Stage(error=said), error=said)
         except CannotFollow as problem:
             return Base(run, None, None, Stage(gap=str(problem)), (_gap(problem, decides=False),))

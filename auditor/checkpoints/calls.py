@@ -104,7 +104,9 @@ class Calls(Expressions):
         match function:
             case Native(call=call):
                 self.calling = (node, frame)
-                return ops.native(where, call, *args, **named)
+                if function.python:
+                    return ops.native(where, call, *args, **named)
+                return self._stand_in(function, args, named, where)
             case Function():
                 return self.call_function(function, args, named)
             case Bound(function=inner, args=first, named=given):
@@ -121,6 +123,23 @@ class Calls(Expressions):
                 raise CannotFollow("the call of an object", where)
             case _:
                 return self._python(function, args, named, node, frame)
+
+    def _stand_in(
+        self,
+        function: Native,
+        args: tuple[Value, ...],
+        named: Mapping[str, Value],
+        where: Place | None,
+    ) -> Value:
+        """What stands in for a function; where it fails, nobody says what the real one does."""
+        try:
+            return function.call(*args, **named)
+        except CannotFollow as problem:
+            problem.where = problem.where or where
+            raise
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+            raise CannotFollow(f"`{function.name}` is not followed here ({said})", where) from error
 
     def _outside(self, function: Unknown, given: tuple[Value, ...], where: Place | None) -> Unknown:
         """What a call outside the tree gives is not known; it may change what it is handed."""
@@ -322,7 +341,7 @@ class Calls(Expressions):
             case Super(owner=after, receiver=receiver):
                 return self._above(after, receiver, name, where)
             case TreeDict():
-                return Native(name, getattr(dict, name).__get__(owner))
+                return Native(name, getattr(dict, name).__get__(owner), python=True)
             case ClassValue() if name in ("__init__", "__new__"):
                 return self.class_attribute(owner, name, owner, where)
             case Object() if name not in ("__class__", "__dict__"):
@@ -344,13 +363,17 @@ class Calls(Expressions):
     def _above(self, after: Ref, receiver: Value, name: str, where: Place) -> Value:
         """What ``super()`` finds behind ``after`` in the order of the receiver's class."""
         if isinstance(receiver, TreeDict):
-            return Native(name, getattr(dict, name).__get__(receiver))
+            return Native(name, getattr(dict, name).__get__(receiver), python=True)
         cls = class_of(receiver) if isinstance(receiver, Object) else receiver
         if not isinstance(cls, ClassValue):
             raise CannotFollow("`super()` of something unknown", where)
         found = self.class_attribute(cls, name, receiver, where, after)
         if found is MISSING and name == "__init__":
             return Native(name, lambda *_, **__: None)
+        if isinstance(receiver, Object) and name == "__getattribute__":
+            return Native(name, lambda key: self.plain_attribute(receiver, key, where))
+        if isinstance(receiver, Object) and name == "__setattr__":
+            return Native(name, lambda key, value: self.plain_set(receiver, key, value, where))
         if found is MISSING:
             raise Raised(AttributeError(f"'super' object has no attribute {name!r}"), where)
         return found

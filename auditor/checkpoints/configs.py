@@ -34,6 +34,8 @@ from auditor.checkpoints.values import (
 from auditor.contracts.names import Names, Outside, Ref
 from auditor.values import Place
 
+#: The parts of a configuration that may be about text (``get_text_config``).
+_DECODERS = ("decoder", "generator", "text_config")
 _HELD_BACK = "another release of Transformers may treat it otherwise"
 
 
@@ -225,12 +227,17 @@ class ConfigRun(Calls):
                     receiver, decoder, encoder, where
                 ),
             }
+            if name.startswith("validate_"):
+                return Native(name, lambda: None)  # raises for what is refused elsewhere, or never
             if name in methods:
                 return Native(name, methods[name])
         if name == "get_config_dict" and self.config_dict is not None:
             return Native(name, self.config_dict)
+        target = class_of(receiver) if isinstance(receiver, Object) else receiver
+        if name == "from_pretrained" and self.config_dict is not None:
+            read = self.config_dict
+            return Native(name, lambda *_, **__: self.from_dict(target, read()[0], {}, where))
         if name == "from_dict":
-            target = class_of(receiver) if isinstance(receiver, Object) else receiver
             return Native(name, lambda given, **kw: self.from_dict(target, given, kw, where))
         if name in self._class_attributes:
             known = self.outside.get(cls.name)
@@ -335,29 +342,32 @@ class ConfigRun(Calls):
 
     def _refuse_what_is_checked(self, named: Mapping[str, Value], where: Place | None) -> None:
         """Values that Transformers checks or rewrites are not followed."""
-        layers, count = named.get("layer_types"), named.get("num_hidden_layers")
-        if layers is not None and not (
-            isinstance(layers, list) and all(isinstance(one, str) for one in layers)
-        ):
-            raise CannotFollow(f"`layer_types` is no list of names: {_HELD_BACK}", where)
-        if layers is not None and "num_hidden_layers" in named and count is not None:
-            for key in ("layer_types", "mlp_layer_types"):
-                held = named.get(key)
-                if held is not None and (not isinstance(held, list) or len(held) != count):
-                    said = f"`num_hidden_layers` and the length of `{key}` differ: {_HELD_BACK}"
-                    raise CannotFollow(said, where)
+        if sum(named.get(key) is not None for key in _DECODERS) > 1:
+            raise CannotFollow(f"more than one part is about text: {_HELD_BACK}", where)
+        for key in self._base.layer_types:
+            self._check_layers(key, named, where)
         for key in ("rope_parameters", "rope_scaling"):
             if not isinstance(named.get(key), dict | None):
                 raise CannotFollow(f"`{key}` is no object: {_HELD_BACK}", where)
         for key in ("dtype", "torch_dtype"):
             if not isinstance(named.get(key), str | None):
                 raise CannotFollow(f"`{key}` is no name: {_HELD_BACK}", where)
-        for key in ("id2label", "label2id", "head_dim_list"):
+        for key in ("id2label", "label2id"):
             if named.get(key) is not None:
                 self._check_labels(key, named[key], where)
         for key in named:
             if not isinstance(key, str) or key == "self":
                 raise CannotFollow(f"a configuration cannot have the key {key!r}", where)
+
+    def _check_layers(self, key: str, named: Mapping[str, Value], where: Place | None) -> None:
+        """A list of names, as long as there are layers."""
+        layers, count = named.get(key), named.get("num_hidden_layers")
+        if layers is None:
+            return
+        if not isinstance(layers, list) or not all(isinstance(one, str) for one in layers):
+            raise CannotFollow(f"`{key}` is no list of names: {_HELD_BACK}", where)
+        if count is not None and (len(layers) != count or not _are_layers(layers)):
+            raise CannotFollow(f"`{key}` does not fit the layers: {_HELD_BACK}", where)
 
     def _check_labels(self, key: str, value: Value, where: Place | None) -> None:
         if not isinstance(value, dict) or not all(
@@ -396,8 +406,8 @@ class ConfigRun(Calls):
     ) -> Value:
         """The part of a composite configuration that is about text, else the whole."""
         both = decoder == encoder
-        names = [*(["text_encoder"] if both or not decoder else [])]
-        names += ["decoder", "generator", "text_config"] if both or decoder else []
+        names = ["text_encoder"] if both or not decoder else []
+        names += _DECODERS if both or decoder else []
         held = [(name, self._held(receiver, name, where)) for name in names]
         valid = [
             (name, value) for name, value in held if value is not MISSING and value is not None
@@ -413,6 +423,7 @@ class ConfigRun(Calls):
 
     def _held(self, owner: Object, name: str, where: Place | None) -> Value:
         before, self.asking = self.asking, True
+        noted = dict(self.absent)
         try:
             return self.object_attribute(owner, name, where)
         except Raised as raised:
@@ -420,7 +431,12 @@ class ConfigRun(Calls):
                 return MISSING
             raise
         finally:
-            self.asking = before
+            self.asking, self.absent = before, noted
 
 
 _PASS = ast.Pass()
+
+
+def _are_layers(layers: list[str]) -> bool:
+    """Whether all are kinds of layers, as far as their names tell."""
+    return all(one.endswith(("attention", "sparse", "dense", "mamba", "conv")) for one in layers)

@@ -18,6 +18,7 @@ class TreeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         load: the function that loads a configuration.
         rewrite: its argument that rewrites the configuration.
         arguments: its other arguments.
+        lenient: functions in which a statement that changes nothing of interest may be left out.
         files: functions that ask for further files of a checkpoint.
         silent: functions that make objects which only say something.
         later: functions that run behind the rewriting and change no name.
@@ -29,6 +30,7 @@ class TreeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     load: str
     rewrite: str
     arguments: dict[str, Scalar]
+    lenient: tuple[str, ...]
     files: tuple[str, ...]
     silent: tuple[str, ...]
     later: tuple[str, ...]
@@ -46,6 +48,7 @@ class BaseRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         defaults: fields with another default.
         class_defaults: class attributes; ``class_empty`` and ``class_none`` hold ``{}`` and None.
         aliases: other names of an attribute.
+        layer_types: lists with a name for each layer, which it checks.
         popped: keys that its constructor takes out.
         settable: properties that can be set like an attribute, and decide nothing here.
         computed: whatever else it defines.
@@ -58,6 +61,7 @@ class BaseRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     class_empty: tuple[str, ...]
     class_none: tuple[str, ...]
     aliases: dict[str, str]
+    layer_types: tuple[str, ...]
     popped: tuple[str, ...]
     settable: tuple[str, ...]
     computed: tuple[str, ...]

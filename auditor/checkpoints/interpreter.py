@@ -70,17 +70,15 @@ class Statements:
         self.taken: list[Taken] = []
         #: What was left out in lenient frames, and why.
         self.left_out: list[CannotFollow] = []
+        #: Functions whose frames are lenient, by their own name.
+        self.lenient: frozenset[str] = frozenset()
         self._waiting: list[Taken] = []
         self._handled: list[Raised] = []
 
     # --- calls
 
     def call_function(
-        self,
-        function: Function,
-        args: Sequence[Value],
-        named: Mapping[str, Value],
-        lenient: bool = False,
+        self, function: Function, args: Sequence[Value], named: Mapping[str, Value]
     ) -> Value:
         """The value that a function of the tree returns."""
         node = function.node
@@ -89,6 +87,7 @@ class Statements:
             raise CannotFollow("calls are nested too deeply", where)
         bound = self._bind(function, args, named, where)
         first = next((one.arg for one in (*node.args.posonlyargs, *node.args.args)), "")
+        lenient = function.name in self.lenient
         frame = Frame(
             function.module, bound, locals_of(node), function.outer, function.owner, first, lenient
         )

@@ -18,11 +18,12 @@ from auditor.checkpoints.configs import Made, OutsideClass
 from auditor.checkpoints.values import (
     CannotFollow,
     External,
-    LibraryRaised,
+    Raised,
     Unknown,
     Value,
     attrs_of,
     instance,
+    library_error,
 )
 
 _SCRIPT = Path(__file__).with_name("transformers_probe.py")
@@ -83,14 +84,14 @@ class InstalledLibrary:
 
         Raises:
             CannotFollow: it cannot be asked, or has no such class.
-            LibraryRaised: its constructor raised.
+            Raised: its constructor raised.
         """
         if not all(ops.is_data(value) for value in named.values()):
             raise CannotFollow(f"`{name}` is made of something that is no data")
         said = self._ask({"ask": "construct", "name": name, "named": dict(named)})
         error = said.get("error")
         if error is not None:
-            raise LibraryRaised(foreign_error(error["type"], error["message"]))
+            raise Raised(library_error(error["type"], error["message"]))
         classes: dict[str, OutsideClass] = {}
         cls, attributes = _described(said["config"], classes)
         if "auto_map" in named:
@@ -175,19 +176,6 @@ def library_of(python: str | None) -> InstalledLibrary | NoLibrary:
     if importlib.util.find_spec("transformers") is not None:
         return InstalledLibrary(Path(sys.executable))
     return NoLibrary()
-
-
-def foreign_error(name: str, message: str) -> BaseException:
-    """An exception of a class that may be unknown here, by its name."""
-    import builtins
-
-    found = getattr(builtins, name, None)
-    if isinstance(found, type) and issubclass(found, Exception):
-        # One that takes other arguments is shown by its name alone.
-        with contextlib.suppress(TypeError):
-            return found(message)
-    made: BaseException = type(name, (ValueError,), {})(message)
-    return made
 
 
 def decoded(value: Value, classes: dict[str, OutsideClass] | None = None) -> Value:

@@ -19,19 +19,15 @@ from auditor.checkpoints.values import (
     Config,
     External,
     Function,
-    LibraryRaised,
     Native,
     Raised,
     Unknown,
     Value,
     attrs_of,
     class_of,
+    library_error,
 )
 from auditor.contracts.names import Ref
-
-
-class UnknownModelType(LibraryRaised):
-    """Neither the tree nor the installed Transformers knows the model type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +97,16 @@ class Loader:
             raise CannotFollow(f"this release has no {rule.load}")
         rewriting = override_function(run)
         rewrite = Native(rewriting.name, lambda config: self._rewrite(rewriting, config))
+        run.lenient = frozenset(rule.lenient)
         args = {"model": self._name, **rule.arguments, rule.rewrite: rewrite}
-        made = guarded(lambda: run.call_function(function, (), args, lenient=True))
+        made = guarded(lambda: run.call_function(function, (), args))
         if isinstance(made, Unknown):
             raise CannotFollow(made.reason, made.where)
         return Loaded(self._before, made)
 
     def _rewrite(self, function: Function, config: Value) -> Value:
+        if isinstance(config, Unknown):
+            raise CannotFollow(config.reason, config.where)
         if attrs_of(config).get("architectures") != [""]:  # not the one that only asks for a type
             self._before = copy.deepcopy(config)
         return self._run.call_function(function, (config,), {})
@@ -133,7 +132,7 @@ class Loader:
 
         Raises:
             CannotFollow: nobody can say here.
-            UnknownModelType: nobody knows the model type.
+            Raised: nobody knows the model type.
         """
         if isinstance(model_type, str) and model_type in self._registered:
             return self._registered[model_type]
@@ -148,7 +147,7 @@ class Loader:
         said = (
             f"The checkpoint you are trying to load has model type `{model_type}` but Transformers"
         )
-        raise UnknownModelType(ValueError(f"{said} does not recognize this architecture."))
+        raise Raised(library_error("ValueError", f"{said} does not recognize this architecture."))
 
 
 class Mapped(External):

@@ -58,6 +58,7 @@ class Lookups(Statements):
         #: Values of modules and classes, by their place; and what stands in for others.
         self._values: dict[Ref | tuple[Ref, str], Value] = {}
         self._computing: set[object] = set()
+        self._methods: dict[tuple[Ref, str], Function | None] = {}
         #: Functions and objects of the tree that the tool answers for, by dotted name.
         self.stand_ins: dict[str, Value] = {}
         #: Attributes that a configuration was asked for and does not have, with the place.
@@ -238,7 +239,8 @@ class Lookups(Statements):
             case Unknown():
                 return Unknown(owner.reason)
             case type() if owner in (dict, str, list, set, int, frozenset):
-                return Native(f"{owner.__name__}.{name}", ops.native(where, getattr, owner, name))
+                found = ops.native(where, getattr, owner, name)
+                return Native(f"{owner.__name__}.{name}", found, python=True)
             case _ if ops.has_native_methods(owner):
                 return ops.native(where, getattr, owner, name)
             case BaseException() if name == "args":
@@ -253,6 +255,9 @@ class Lookups(Statements):
                 return class_of(owner)
             case Object(), "__dict__":
                 return attrs_of(owner)
+            case ClassValue(), "__dict__":
+                sketch = self.names.sketch(owner.ref.module)
+                return dict.fromkeys(sketch.members(owner.ref.name) if sketch is not None else ())
             case ((ClassValue() | Function()), "__name__" | "__qualname__"):
                 return owner.name
             case type(), "__name__":
@@ -337,7 +342,28 @@ class Lookups(Statements):
         return Bound(function, (receiver,)) if isinstance(receiver, Object) else function
 
     def object_attribute(self, owner: Object, name: str, where: Place | None) -> Value:
+        """An attribute of an instance, by ``__getattribute__`` where its class has its own."""
+        own = self.own_method(owner, "__getattribute__")
+        if own is None:
+            return self.plain_attribute(owner, name, where)
+        return self.call(Bound(own, (owner,)), (name,), {}, _NODE, _TOP)
+
+    def own_method(self, owner: Object, name: str) -> Function | None:
+        """A method that a class of the tree has, by which Python acts on its instances."""
+        cls = class_of(owner)
+        if not isinstance(cls, ClassValue):
+            return None
+        key = (cls.ref, name)
+        if key not in self._methods:
+            found = self.names.method(cls.ref, name)
+            made = None if found is None else Function(found[1], found[0].module, found[0])
+            self._methods[key] = made
+        return self._methods[key]
+
+    def plain_attribute(self, owner: Object, name: str, where: Place | None) -> Value:
         """An attribute of an instance: its own, else its class's, else by ``__getattr__``."""
+        if name == "__dict__":
+            return attrs_of(owner)
         held = attrs_of(owner)
         name = self.mapped(owner, name)
         if name in held:
@@ -347,8 +373,9 @@ class Lookups(Statements):
         cls = class_of(owner)
         if isinstance(cls, ClassValue):
             found = self.class_attribute(cls, name, owner, where)
-            if found is _MISSING and self._own_getattr(cls) is not None:
-                return self.call(Bound(self._own_getattr(cls), (owner,)), (name,), {}, _NODE, _TOP)
+            getter = self.own_method(owner, "__getattr__")
+            if found is _MISSING and getter is not None:
+                return self.call(Bound(getter, (owner,)), (name,), {}, _NODE, _TOP)
         else:
             found = self.outside_attribute(cls.dotted, cls, name, owner, where)
         if found is not _MISSING:
@@ -361,10 +388,6 @@ class Lookups(Statements):
         said = f"{type(owner).__name__!r} object has no attribute {name!r}"
         raise Raised(AttributeError(said), where)
 
-    def _own_getattr(self, cls: ClassValue) -> Function | None:
-        found = self.names.method(cls.ref, "__getattr__")
-        return None if found is None else Function(found[1], found[0].module, found[0])
-
     def set_attribute(self, owner: Value, name: str, value: Value, where: Place | None) -> None:
         """``owner.name = value``."""
         if isinstance(owner, Unknown):
@@ -376,6 +399,14 @@ class Lookups(Statements):
             if ops.has_native_methods(owner):
                 ops.native(where, setattr, owner, name, value)
             raise CannotFollow(f"an attribute of a {type(owner).__name__} is set", where)
+        own = self.own_method(owner, "__setattr__")
+        if own is not None:
+            self.call(Bound(own, (owner,)), (name, value), {}, _NODE, _TOP)
+            return
+        self.plain_set(owner, name, value, where)
+
+    def plain_set(self, owner: Object, name: str, value: Value, where: Place | None) -> None:
+        """``object.__setattr__(owner, name, value)``."""
         name = self.mapped(owner, name)
         if self.is_computed(owner, name):
             raise CannotFollow(f"`{name}` is set, which the class computes", where)

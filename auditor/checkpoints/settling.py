@@ -87,9 +87,10 @@ def settle(run: ConfigRun, config: Value, before: Value, method: str | None, nam
     held = dict(run.stand_ins)
     run.stand_ins[rule.draft.class_] = Native("ModelConfig", lambda *_, **__: draft)
     function = Function(found[1], found[0].module, found[0])
+    run.lenient = frozenset({rule.config.settle})
     error: Raised | None = None
     try:
-        guarded(lambda: run.call_function(function, (made,), {}, lenient=True))
+        guarded(lambda: run.call_function(function, (made,), {}))
     except Raised as raised:
         error = raised
     finally:

@@ -27,10 +27,10 @@ def standard(run: ConfigRun, rule: CheckpointRule) -> dict[str, Value]:
     """The functions and classes that any configuration code may use, by dotted name."""
     silent = Native("logger", lambda *_, **__: Silent("a logger"))
     found: dict[str, Value] = {
-        "copy.deepcopy": Native("deepcopy", _deepcopy),
-        "copy.copy": Native("copy", copy.copy),
+        "copy.deepcopy": Native("deepcopy", _deepcopy, python=True),
+        "copy.copy": Native("copy", copy.copy, python=True),
         "typing.Literal": typing.Literal,
-        "typing.get_args": Native("get_args", typing.get_args),
+        "typing.get_args": Native("get_args", typing.get_args, python=True),
         "typing.cast": Native("cast", lambda _, value: value),
         "typing.TYPE_CHECKING": False,
         "functools.partial": Native("partial", lambda inner, *a, **kw: Bound(inner, a, kw)),

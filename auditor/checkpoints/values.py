@@ -7,6 +7,7 @@ and how it fails. What is not known refuses every operation that would need to k
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -52,9 +53,22 @@ class Raised(BaseException):
         """What the exception says."""
         return str(self.error)
 
+    @property
+    def from_library(self) -> bool:
+        """Whether a library outside the tree raised it: another release of it may not."""
+        return isinstance(self.error, FromLibrary)
 
-class LibraryRaised(Raised):
-    """A library outside the tree raised: another release of it may not."""
+
+class FromLibrary:
+    """What marks the exceptions of a library outside the tree."""
+
+
+def library_error(name: str, message: str) -> BaseException:
+    """An exception of a library, whose class may be unknown here, by its name."""
+    found = getattr(builtins, name, None)
+    base = found if isinstance(found, type) and issubclass(found, Exception) else ValueError
+    made: BaseException = type(name, (FromLibrary, base), {})(message)
+    return made
 
 
 class Unknown:
@@ -166,10 +180,14 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Native:
-    """A function outside the tree that the tool knows: it is given evaluated arguments."""
+    """A function outside the tree that the tool knows: it is given evaluated arguments.
+
+    Where it is a function of ``python`` itself, what it raises is what the code raises.
+    """
 
     name: str
     call: Callable[..., Value]
+    python: bool = False
 
 
 class Object:
