@@ -25,6 +25,7 @@ from trees.drifting import (
 from trees.minivllm import line_of, write
 
 from auditor import main
+from auditor.changes import KINDS
 from auditor.coverage import VerdictName
 
 Capture = pytest.CaptureFixture[str]
@@ -170,3 +171,10 @@ def test_entries_come_and_go(run: Run, vllm: Path, capsys: Capture) -> None:
     assert base.read_text().count('accepted = "nobody drafts with it yet"') == 2
     capsys.readouterr()
     assert run(*drift) == 0
+
+
+def test_the_help_names_every_kind_in_order(capsys: Capture) -> None:
+    assert main.run(main.command, ["drift", "--help"], "audit") == 0
+    out = capsys.readouterr().out
+    named = out.partition("Kinds of change:")[2].partition("Exit codes:")[0].split()
+    assert named == list(KINDS)
