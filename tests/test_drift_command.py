@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,35 @@ def test_what_changed_since_is_told_until_it_is_taken_in(
     capsys.readouterr()
     assert run(*drift) == 0
     assert "no change" in capsys.readouterr().out
+
+
+def test_what_cannot_be_said_is_exit_3_and_listed(run: Run, vllm: Path, capsys: Capture) -> None:
+    base = baseline(run, vllm)
+    unread = "from elsewhere import asked\nif asked():\n    raise ImportError\n"
+    write(vllm, tree(f"{unread}{PAIR}"))
+    drift = ("drift", "--vllm", str(vllm), "--baseline", str(base))
+    assert run(*drift) == 3
+    assert "undecided: DraftModel on every platform (yes -> ?)" in capsys.readouterr().out
+    assert run(*drift, "--fail-on", "undecided") == 1
+    assert run(*drift, "--update") == 3
+    capsys.readouterr()
+    assert run(*drift, "--format", "json") == 3
+    document = json.loads(capsys.readouterr().out)
+    assert document["changes"] == []
+    assert {item["platform"] for item in document["undecided"]} == {"cuda", "rocm"}
+
+
+@pytest.mark.parametrize("seed", ["1", "2"])
+def test_another_process_writes_the_same(seed: str, run: Run, vllm: Path, capsys: Capture) -> None:
+    text = baseline(run, vllm).read_text()
+    capsys.readouterr()
+    code = "from auditor.main import audit; audit()"
+    args = ["baseline", "-q", "--no-cache", "--vllm", str(vllm), "-p", "cuda,rocm"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *args],
+        check=True, capture_output=True, text=True, env={**os.environ, "PYTHONHASHSEED": seed},
+    )  # fmt: skip
+    assert done.stdout == text
 
 
 VERDICT: VerdictName = "no"
