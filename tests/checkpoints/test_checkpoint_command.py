@@ -262,7 +262,7 @@ def test_wrong_types_in_every_field_end_with_an_answer() -> None:
         "text_config",
         "vocab_size",
     )
-    values = (None, True, 0, 1.5, "x", [], ["x"], [1], {}, {"a": 1}, [[]])
+    values: tuple[object, ...] = (None, True, 0, 1.5, "x", [], ["x"], [1], {}, {"a": 1}, [[]])
     for base in (ONE, {"model_type": "wrapper", "architectures": ["W"]}):
         for field, value in product(fields, values):
             given = Given("x", "org/x", {**base, field: value})

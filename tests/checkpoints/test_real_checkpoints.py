@@ -12,9 +12,16 @@ from typing import Any
 import pytest
 
 from auditor.api import Request, Resources
+from auditor.checkpoints.answer import Answers
 from auditor.checkpoints.command import document
 from auditor.checkpoints.document import Result
+from auditor.checkpoints.engine import new_run
+from auditor.checkpoints.library import library_of
 from auditor.checkpoints.reading import Given
+from auditor.checkpoints.tables import Tables
+from auditor.contracts.names import Names
+from auditor.modules import locate_modules
+from auditor.program import Files
 from auditor.sources.tree import Source
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
@@ -31,16 +38,19 @@ def _truth() -> list[Json]:
 
 @cache
 def _results(release: Release, version: str) -> tuple[tuple[Json, Result], ...]:
-    """Every checkpoint of the file with its answer, on one platform."""
-    truth = _truth()
-    request = Request(platforms=("rocm",))
-    made: list[tuple[Json, Result]] = []
-    for method in sorted({one["method"] for one in truth}):
-        lines = [one for one in truth if one["method"] == method]
-        given = [Given(one["name"], "org/name", one["config"]) for one in lines]
-        answer = document(release(version), request, Resources(), given, method, PYTHON)
-        made += zip(lines, answer.results, strict=True)
-    return tuple(made)
+    """Every checkpoint of the file with its answer, without rows."""
+    source, library = release(version), library_of(PYTHON)
+    modules = locate_modules(sorted(source.tree.files()), {"vllm"})[0]
+    names = Names(Files(source.tree), modules)
+    tables = Tables(new_run(names, library), source, Request(), Resources())
+    answers = Answers(names, library, tables)
+    try:
+        return tuple(
+            (one, answers.result(Given(one["name"], "org/name", one["config"]), one["method"]))
+            for one in _truth()
+        )
+    finally:
+        library.close()
 
 
 def _differ(version: str, line: Json) -> bool:
