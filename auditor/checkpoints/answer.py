@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -41,6 +41,7 @@ class Base:
     stage: Stage
     gaps: tuple[Gap, ...] = ()
     error: Raised | None = None
+    model_type: str | None = None
 
 
 class Answers:
@@ -61,10 +62,10 @@ class Answers:
         """What one configuration comes to, without the rows of its architecture."""
         plain = self._overridden(given.config)
         loaded = self._loaded(given)
-        base = loaded if loaded.after is not None else plain
+        base = loaded if loaded.after is not None else self._filled(given, plain, loaded)
         gaps, error = [*loaded.gaps], loaded.error
         if loaded.after is None and error is None:
-            error, more = self._of_bare(plain)
+            error, more = self._of_bare(base)
             gaps += more
         made = Result(given.name, asked=method, remarks=given.remarks)
         made = msgspec.structs.replace(
@@ -101,19 +102,38 @@ class Answers:
     def _loaded(self, given: Given) -> Base:
         """The configuration as the engine's own loading makes it, rewritten."""
         run = new_run(self._names, self._library)
+        loader = Loader(run, self._library, given.model, given.config)
         try:
-            loaded = Loader(run, self._library, given.model, given.config).load()
+            loaded = loader.load()
         except Raises as raised:
             said = _error(raised)
-            if raised.from_library:
-                what = f"Transformers {self._library.version} refuses the file"
-                gap = Gap(f"{what}: {said.type}: {said.message}")
-                return Base(run, None, None, Stage(error=said), (gap,))
-            return Base(run, None, None, Stage(error=said), error=said)
+            if not raised.from_library:
+                return Base(run, None, None, Stage(error=said), error=said)
+            what = f"Transformers {self._library.version} refuses the file"
+            gap = Gap(f"{what}: {said.type}: {said.message}")
+            made = Base(run, None, None, Stage(error=said), (gap,))
         except CannotFollow as problem:
-            return Base(run, None, None, Stage(gap=str(problem)), (_gap(problem, decides=False),))
-        stage = msgspec.structs.replace(_stage(loaded.after), config_class=class_name(loaded.after))
-        return Base(run, loaded.before, loaded.after, stage)
+            made = Base(run, None, None, Stage(gap=str(problem)), (_gap(problem),))
+        else:
+            stage = msgspec.structs.replace(
+                _stage(loaded.after), config_class=class_name(loaded.after)
+            )
+            return Base(run, loaded.before, loaded.after, stage)
+        known = loader.model_type
+        return replace(made, model_type=known if isinstance(known, str) and known else None)
+
+    def _filled(self, given: Given, plain: Base, loaded: Base) -> Base:
+        """The configuration of the file alone, with the model type that loading goes by.
+
+        A file that names none would be taken for one that is rewritten by its empty name.
+        """
+        key = engine_rule().draft.model_type
+        if given.config.get(key):
+            return plain
+        if loaded.model_type is None:
+            gap = Gap("the file names no model type, and nothing in the tree does", decides=True)
+            return replace(plain, after=None, stage=Stage(gap=gap.reason), gaps=(gap,))
+        return self._overridden({**given.config, key: loaded.model_type})
 
     def _of_bare(self, plain: Base) -> tuple[Raised | None, list[Gap]]:
         """What is said where the answer is that of the file alone: its class may have defaults."""

@@ -71,16 +71,14 @@ class Calls(Expressions):
             value = self.expr(one.value, frame)
             if one.arg is not None:
                 named[one.arg] = value
-            elif isinstance(value, dict):
-                for key, held in value.items():
+            else:
+                for key, held in self.mapping(value, where).items():
                     if not isinstance(key, str):
                         raise Raised(TypeError("keywords must be strings"), where)
                     if key in named:
                         said = f"got multiple values for keyword argument {key!r}"
                         raise Raised(TypeError(said), where)
                     named[key] = held
-            else:
-                raise CannotFollow("`**` of something that is not a dict", where)
         return self.call(function, args, named, node, frame)
 
     def _super(self, frame: Frame, where: Place) -> Super:

@@ -115,14 +115,20 @@ class Expressions(Lookups):
         for key, value in zip(keys, values, strict=True):
             where = self.place(value, frame.module)
             if key is None:
-                given = self.expr(value, frame)
-                if not isinstance(given, dict):
-                    raise CannotFollow("`**` of something that is not a dict", where)
-                made.update(given)
+                made.update(self.mapping(self.expr(value, frame), where))
             else:
                 name = self.expr(key, frame)
                 ops.native(where, made.__setitem__, name, self.expr(value, frame))
         return made
+
+    def mapping(self, given: Value, where: Place) -> Mapping[Value, Value]:
+        """What is taken apart by ``**``."""
+        if isinstance(given, dict):
+            return given
+        if ops.is_data(given):
+            said = f"{type(given).__name__!r} object is not a mapping"
+            raise Raised(TypeError(said), where)
+        raise CannotFollow("`**` of something that is not a dict", where)
 
     def _joined(self, values: Sequence[ast.expr], frame: Frame) -> str:
         parts: list[str] = []
@@ -305,17 +311,27 @@ class Expressions(Lookups):
         self, targets: Sequence[ast.expr], value: Value, node: ast.expr, frame: Frame
     ) -> None:
         where = self.place(node, frame.module)
-        if any(isinstance(one, ast.Starred) for one in targets):
-            raise CannotFollow("an assignment to `*`", where)
-        items = list(self.iterate(value, node, frame))
-        if len(items) < len(targets):
-            said = f"not enough values to unpack (expected {len(targets)}, got {len(items)})"
+        try:
+            items = list(self.iterate(value, node, frame))
+        except Raised as raised:
+            if isinstance(raised.error, TypeError) and not hasattr(value, "__iter__"):
+                said = f"cannot unpack non-iterable {type(value).__name__} object"
+                raise Raised(TypeError(said), where) from raised
+            raise
+        starred = [n for n, one in enumerate(targets) if isinstance(one, ast.Starred)]
+        needed = len(targets) - len(starred)
+        if len(items) < needed:
+            least = "at least " if starred else ""
+            said = f"not enough values to unpack (expected {least}{needed}, got {len(items)})"
             raise Raised(ValueError(said), where)
-        if len(items) > len(targets):
-            said = f"too many values to unpack (expected {len(targets)})"
+        if len(items) > needed and not starred:
+            said = f"too many values to unpack (expected {needed})"
             raise Raised(ValueError(said), where)
+        for first in starred:
+            last = len(items) - (len(targets) - first - 1)
+            items[first:last] = [items[first:last]]
         for one, item in zip(targets, items, strict=True):
-            self.assign(one, item, frame)
+            self.assign(one.value if isinstance(one, ast.Starred) else one, item, frame)
 
     def delete(self, target: ast.expr, frame: Frame) -> None:
         """``del target``."""

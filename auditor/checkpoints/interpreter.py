@@ -162,13 +162,12 @@ class Statements:
         """Run statements in order."""
         for node in body:
             self.step(node, frame)
-            if not frame.lenient:
-                self.statement(node, frame)
-                continue
             try:
                 self.statement(node, frame)
             except CannotFollow as problem:
                 problem.where = problem.where or self.place(node, frame.module)
+                if not frame.lenient:
+                    raise
                 self._leave_out(node, frame, problem)
 
     def step(self, node: ast.AST, frame: Frame) -> None:

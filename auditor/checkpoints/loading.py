@@ -57,6 +57,8 @@ class Loader:
         self._given = given
         self._registered: dict[Value, Value] = {}
         self._before: Value = None
+        #: The model type that the tree's code goes by, once it has asked for its class.
+        self.model_type: Value = None
         self._install()
 
     def _install(self) -> None:
@@ -107,9 +109,16 @@ class Loader:
     def _rewrite(self, function: Function, config: Value) -> Value:
         if isinstance(config, Unknown):
             raise CannotFollow(config.reason, config.where)
-        if attrs_of(config).get("architectures") != [""]:  # not the one that only asks for a type
+        run = self._run
+        if attrs_of(config).get("architectures") != [""]:
             self._before = copy.deepcopy(config)
-        return self._run.call_function(function, (config,), {})
+            return run.call_function(function, (config,), {})
+        # Loading asks first what becomes of the model type alone: no step of the answer.
+        taken, absent = list(run.taken), dict(run.absent)
+        try:
+            return run.call_function(function, (config,), {})
+        finally:
+            run.taken, run.absent = taken, absent
 
     # --- what the tree asks of Transformers
 
@@ -134,6 +143,7 @@ class Loader:
             CannotFollow: nobody can say here.
             Raised: nobody knows the model type.
         """
+        self.model_type = model_type
         if isinstance(model_type, str) and model_type in self._registered:
             return self._registered[model_type]
         if model_type is None:

@@ -166,20 +166,23 @@ class Lookups(Statements):
         tree = sketch.whole if sketch is not None else None
         if tree is None or isinstance(tree, Unparsed):
             raise CannotFollow("the module does not parse", where)
-        bound = 0
+        bound, changed = 0, False
         for node in tree.body:
             match node:
                 case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                     continue
                 case ast.Import() | ast.ImportFrom():
                     continue
-                case ast.Assign() | ast.AnnAssign():
-                    bound += any(_stores(one, found.name) for one in ast.walk(node))
+                case ast.Assign(targets=targets):
+                    changed = changed or any(_changes(one, found.name) for one in targets)
+                    bound += any(_stores(one, found.name) for one in targets)
+                case ast.AnnAssign(target=target):
+                    bound += _stores(target, found.name)
                 case _:
                     if any(_mentions(one, found.name) for one in ast.walk(node)):
                         raise CannotFollow(f"`{found.name}` is changed where it is loaded", where)
-        if bound > 1:
-            raise CannotFollow(f"`{found.name}` is bound more than once", where)
+        if changed or bound > 1:
+            raise CannotFollow(f"`{found.name}` is changed where it is loaded", where)
 
     def _register(self, found: Ref, value: Value) -> None:
         """Run the decorators of a module that has such a container: they may fill it."""
@@ -456,6 +459,12 @@ def _is_type_checking(node: ast.AST) -> bool:
 
 def _stores(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+
+
+def _changes(target: ast.AST, name: str) -> bool:
+    """Whether an assignment stores into what a name stands for."""
+    plain = isinstance(target, ast.Name)
+    return not plain and any(_mentions(one, name) for one in ast.walk(target))
 
 
 def _mentions(node: ast.AST, name: str) -> bool:
