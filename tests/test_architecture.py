@@ -50,6 +50,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.answers",),
     ("auditor.memo",),
     ("auditor.request",),
+    ("auditor.tables",),
     ("auditor.job",),
     ("auditor.api",),
     ("auditor.rulechecks",),
