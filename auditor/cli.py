@@ -236,7 +236,7 @@ def checkpoint(
 
 @audit.command()
 @click.argument("code", metavar="[CODE]", required=False, shell_complete=completion.codes)
-@options_named("--format", "--output", "--width", "--no-color")
+@options_named("--format", "--output", "--width", "--no-color", "--rules")
 @click.pass_context
 def rules(ctx: click.Context, /, code: str | None, **given: Any) -> int:
     """List what an audit may report; with CODE, why it matters and what to do."""
@@ -534,7 +534,7 @@ def _request(options: Options, architectures: tuple[str, ...]) -> Request:
         with_modules=options.with_module,
         without_modules=options.without_module,
         capability=options.capability or "",
-        registry=options.registry,
+        registry=tuple(name for given in options.registry for name in given.split(",")),
         rules=options.rules,
         overrides=dict(options.override),
     )

@@ -42,7 +42,7 @@ from auditor.platforms import Platform, build, normal_text
 from auditor.prefetch import prefetch
 from auditor.processes import Beside, can_fork
 from auditor.program import Files, Probe
-from auditor.registry import Entry, Table, named_table, read_tables, table_names, with_overrides
+from auditor.registry import Table
 from auditor.request import Request
 from auditor.rulesdata import (
     ModuleRule,
@@ -58,6 +58,7 @@ from auditor.rulesdata import (
 )
 from auditor.sources.cache import Cache, CacheConfig
 from auditor.sources.tree import Source
+from auditor.tables import Tables
 from auditor.values import Place, Version
 from auditor.verdicts import legend, question
 
@@ -113,8 +114,6 @@ class Job:
         self._base = base
         self._changed = changed
         self._analyses: Analyses = {}
-        self._table_names: tuple[str, ...] = ()
-        self._drafts: set[str] = set()
         self._outside: Mapping[str, Place] = {}
         self._engine_read: bytes | None = None
         self._beside: Beside | None = None
@@ -122,6 +121,7 @@ class Job:
         self._source = source
         self._request = request
         self._capability = capability(request.capability)
+        self._tables = Tables(files, self._capability, request)
         self.files = files
         self._paths = source.tree.files()
         self.conventions = conventions()
@@ -157,12 +157,14 @@ class Job:
 
     def _prepared(self, processes: int | None) -> list[tuple[Platform, Table]]:
         """The platforms with their tables, once the files that they need are at hand."""
+        self._tables.read.clear()
         tables = [(platform, self._table(platform)) for platform in self.platforms()]
         self._asked_platforms = [platform for platform, _ in tables]
-        self._tables = [table for _, table in tables]
-        if not any(matches(e.architecture, self._request.architectures) for e in self._entries()):
+        if not any(
+            matches(e.architecture, self._request.architectures) for e in self._tables.entries()
+        ):
             raise _no_such_architecture(
-                self._request.architectures, tuple(e.architecture for e in self._entries())
+                self._request.architectures, tuple(e.architecture for e in self._tables.entries())
             )
         if can_fork(processes) and self._reads_engine:
             # The engine is read beside the files of the models: neither needs the other.
@@ -170,16 +172,12 @@ class Job:
         if self._request.run_imports:
             names = {
                 e.module
-                for e in self._entries()
+                for e in self._tables.entries()
                 if matches(e.architecture, self._request.architectures)
             }
-            registries = {name.rpartition(".")[0] for name in self._table_names}
+            registries = {name.rpartition(".")[0] for name in self._tables.names}
             prefetch(self.files, self.program.modules, registries | names, processes)
         return tables
-
-    def _entries(self) -> Iterable[Entry]:
-        for table in self._tables:
-            yield from table.entries
 
     def _asked(self) -> Asked:
         rule = self._capability.guard
@@ -200,7 +198,7 @@ class Job:
             self.program,
             self.conventions,
             self._capability,
-            self._table_names,
+            self._tables.names,
             guards,
             outside,
             self._contracts,
@@ -229,7 +227,7 @@ class Job:
     def _read_engine(self) -> bytes:
         def read(files: Recorder) -> Contracts:
             engine = Engine(files, self.program.modules, self._capability, engine_rule())
-            return engine.contracts(self._architectures(), self._independent())
+            return engine.contracts(self._tables.architectures(), self._tables.independent())
 
         known = self._base._engine_read if self._base is not None else None
         return self._kept_contracts().get(read, known)
@@ -248,16 +246,9 @@ class Job:
 
     def _kept_contracts(self) -> KeptContracts:
         modules = sorted(self.program.modules.items())
-        architectures = (self._architectures(), self._independent())
+        architectures = (self._tables.architectures(), self._tables.independent())
         asked = (tool_digest(), self._capability, architectures, modules)
         return KeptContracts(Cache(CacheConfig(self._folder)), self.files, asked)
-
-    def _architectures(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(entry.architecture for entry in self._entries()))
-
-    def _independent(self) -> tuple[str, ...]:
-        """Those of them that are in no table of draft models: each drafts as a model of its own."""
-        return tuple(sorted({*self._architectures()} - self._drafts))
 
     def platforms(self) -> Iterable[Platform]:
         """The platforms asked for, with the user's options, in the order of reports."""
@@ -328,35 +319,12 @@ class Job:
         return tuple(platform.name for platform in self._asked_platforms)
 
     def _table(self, platform: Platform) -> Table:
-        if self._plugins is not None:
-            self._plugins.start(self.program, platform, self.conventions)
         run = ImportRun(self.program, platform, self.conventions, eager=False)
-        package = target().registry.package
-        self._table_names = self._asked_tables(run)
-        table = read_tables(run, self.files, self._table_names, package)
-        if self._plugins is not None:
-            table = self._plugins.table(table, platform.name, self._table_names)
-        drafts = engine_rule().draft.table
-        table = with_overrides(table, self._request.overrides)
-        drafting = table
-        if self._reads_engine and self._table_names != (drafts,):
-            module, _, name = drafts.rpartition(".")
-            known = (drafts,) if name in table_names(run, module) else ()
-            drafting = read_tables(run, self.files, known, package)
-        self._drafts |= {entry.architecture for entry in drafting.entries}
-        return table
-
-    def _asked_tables(self, run: ImportRun) -> tuple[str, ...]:
-        """The tables whose entries are asked, as ``module.NAME``."""
-        module = target().registry.module
-        found: list[str] = []
-        for name in self._request.registry:
-            known = table_names(run, module)
-            meant = named_table(name.removeprefix(f"{module}."), known)
-            if meant is None:
-                raise _no_such_table(name, known)
-            found.append(f"{module}.{meant}")
-        return tuple(dict.fromkeys(found)) or self._capability.tables
+        if self._plugins is None:
+            return self._tables.on(run)
+        plugins = self._plugins
+        plugins.start(self.program, platform, self.conventions)
+        return self._tables.on(run, lambda table, names: plugins.table(table, platform.name, names))
 
     def _coverage(self, answers: list[PlatformAnswer], read: frozenset[str]) -> Coverage:
         """The document."""
@@ -366,7 +334,7 @@ class Job:
             Coverage(
                 schema_version=SCHEMA_VERSION,
                 capability=self._capability.name,
-                registry=", ".join(self._table_names),
+                registry=", ".join(self._tables.names),
                 source=SourceInfo(self._source.label, self._source.version, self._digest(read)),
                 platforms=self._names(),
                 imports="run" if self._request.run_imports else "skipped",
@@ -412,7 +380,7 @@ class Job:
                 f"{label} has no {setting.name}: --override shows what registering the class "
                 "by a plugin would do."
             )
-        known = {entry.architecture for entry in self._entries() if entry.where.path}
+        known = {entry.architecture for entry in self._tables.entries() if entry.where.path}
         for name in self._request.overrides:
             if name not in known:
                 yield f"{name} is in none of the tables that are asked: --override adds it."
@@ -506,7 +474,7 @@ class Job:
             where = problem.where
             yield UndecidedItem("caller", where.path, where.line, "", problem.reason)
         found: dict[str, list[str]] = {}
-        for entry in self._entries() if self._reads_engine else ():
+        for entry in self._tables.entries() if self._reads_engine else ():
             reason = self._contracts.unknown(entry.architecture)
             if reason is not None and matches(entry.architecture, self._request.architectures):
                 found.setdefault(reason, []).append(entry.architecture)
@@ -516,7 +484,7 @@ class Job:
 
     def _unread(self, answers: list[PlatformAnswer]) -> Iterable[UndecidedItem]:
         found: dict[tuple[str, Place], list[str]] = {}
-        for answer, table in zip(answers, self._tables, strict=True):
+        for answer, table in zip(answers, self._tables.read, strict=True):
             for entry in table.unread:
                 found.setdefault(entry, []).append(answer.platform)
         for (key, where), names in found.items():
@@ -592,16 +560,6 @@ def _open_conditions(answers: list[PlatformAnswer]) -> Iterable[UndecidedItem]:
             tuple(platform for platform, _ in items),
             tuple(sorted({name for _, item in items for name in item.architectures})),
         )
-
-
-def _no_such_table(name: str, known: Sequence[str]) -> UsageError:
-    near = difflib.get_close_matches(name.upper(), known, n=1, cutoff=0.5)
-    hint = f"Did you mean {near[0]}? " if near else ""
-    return UsageError(
-        f"no registry table is called {name!r}",
-        where="--registry",
-        next_step=f"{hint}There are: {', '.join(known)}.",
-    )
 
 
 def _no_such_architecture(globs: tuple[str, ...], known: tuple[str, ...]) -> UsageError:

@@ -373,7 +373,7 @@ _OPTIONS = (
         shell_complete=completion.listed(_capability_names),
         help="What to ask for; see `audit capabilities`.",
     ),
-    _several("--registry", metavar="TABLE", help="Ask the entries of this registry table instead."),
+    _several("--registry", metavar="TABLE[,...]", help="Ask the entries of these registry tables."),
     _several(
         "--override",
         metavar="ARCH=MODULE:CLASS",

@@ -57,6 +57,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.answers",),
     ("auditor.memo",),
     ("auditor.request",),
+    ("auditor.tables",),
     ("auditor.job",),
     ("auditor.api",),
     ("auditor.rulechecks",),

@@ -263,10 +263,14 @@ def test_a_table_goes_by_several_names(name: str) -> None:
     }
 
 
-def test_the_last_of_several_tables_counts_as_in_a_merged_dict() -> None:
+def test_the_last_of_several_tables_counts_as_in_a_merged_dict(
+    tmp_path: Path, capsys: Capture
+) -> None:
     document = _asked("text_generation", "text_embedding")
     assert document.registry.count("_MODELS") == 2
     assert {row.architecture: row.hasattr for row in document.rows}["PlainModel"] is True
+    assert _run(tmp_path, {REGISTRY: TABLES}, "--registry", "text_generation,text_embedding") == 0
+    assert "registry._TEXT_GENERATION_MODELS, registry._TEXT_EMB" in capsys.readouterr().out
     merged = _asked("vllm")
     assert {row.architecture: row.hasattr for row in merged.rows}["DraftModel"] is False
 

@@ -152,7 +152,8 @@ def _changes(before: Sequence[Probe], after: Sequence[Probe]) -> tuple[Change, .
 
 def _key(probe: Probe) -> tuple[str, ...]:
     """By what a probe is the same in two releases: all but its line."""
-    return (probe.path, probe.holder, probe.form, _asked(probe), probe.receiver)
+    form = "" if probe.through is not None else probe.form
+    return (probe.path, probe.holder, form, _asked(probe), probe.receiver)
 
 
 def _asked(probe: Probe) -> str:

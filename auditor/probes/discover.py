@@ -154,9 +154,12 @@ class Discover:
                 return
 
     def _spelled(self, name: ast.expr, module: Module) -> list[str]:
-        """The names that an expression stands for: what callers hand to a parameter."""
+        """The names that an expression stands for: a constant, or what callers hand over."""
         function = module.function(name)
         found: list[str] = []
+        for _, value in module.bound(module.tree, name.id) if isinstance(name, ast.Name) else ():
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                found.append(value.value)
         if function is not None and isinstance(name, ast.Name):
             method = module.cls(function) is not None
             for _, call in self._trees.calls(function.name):

@@ -83,7 +83,8 @@ def heading(coverage: Coverage, verdicts: Collection[str] = ()) -> str:
     """What was asked, of what, and how many architectures are shown."""
     total = sum(1 for _ in by_architecture(coverage))
     shown = sum(1 for _ in by_architecture(coverage, verdicts))
-    head = f"{coverage.capability} in {coverage.source.label}, {shortened(coverage.registry)}"
+    tables = ", ".join(map(shortened, coverage.registry.split(", ")))
+    head = f"{coverage.capability} in {coverage.source.label}, {tables}"
     wanted = ", ".join(verdicts)
     if not verdicts:
         return f"{head}: {total or 'no'} architecture{'s' * (total != 1)}"

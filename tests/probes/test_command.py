@@ -128,6 +128,12 @@ def run(model):
     assert {"own_head", "own_embed"} <= {one["attribute"] for one in document["probes"]}
 
 
+def test_a_name_that_a_constant_spells_is_that_name(tmp_path: Path, capsys: Capture) -> None:
+    text = "NAME = 'spelled'\n\ndef run(model):\n    return hasattr(model, NAME)\n"
+    document = _json(tmp_path, capsys, {PROBING: text}, "--discover")
+    assert "spelled" in {one["attribute"] for one in document["probes"]}
+
+
 def test_a_name_that_nobody_spells_is_listed_as_it_stands(tmp_path: Path, capsys: Capture) -> None:
     text = "def run(model, flag):\n    return hasattr(model, flag + '_x')\n"
     document = _json(tmp_path, capsys, {PROBING: text}, "--discover")
