@@ -22,7 +22,7 @@ from auditor.evaluation.machine import MAX_OWN_FORKS_ASKED
 from auditor.imports import ImportRun
 from auditor.platforms import Existence, Platform
 from auditor.plugins.events import Event, Kind
-from auditor.plugins.guarded import effects_in
+from auditor.plugins.guarded import Effect, effects_in
 from auditor.plugins.values import member_of_enum, shown
 from auditor.releases import exact
 from auditor.rulesdata import RegistryRule, head_rule
@@ -106,6 +106,8 @@ class PluginRun(ImportRun):
         self.asking: ClassValue | None = None
         self._bodies: list[tuple[f.Stmt, ...]] = []
         self._recording = True
+        #: A worker is being made, from a configuration of which nothing is known.
+        self._making = False
         self._of_every_module = frozenset(head_rule().module_attributes)
 
     # --- who does something, and to what
@@ -178,7 +180,23 @@ class PluginRun(ImportRun):
         given = tuple(Opaque(f"the argument {name}", place) for name in facts.params[1:])
         made = Instance(cls, place, given)
         text = f"{cls.qualname}(…)"
-        self.invoke(maker, (made, *given), (), frame, place, text, forks=MAX_OWN_FORKS_ASKED)
+        self._making = True
+        try:
+            self.invoke(maker, (made, *given), (), frame, place, text, forks=MAX_OWN_FORKS_ASKED)
+        finally:
+            self._making = False
+
+    @staticmethod
+    def _unknown_given(values: tuple[Value, ...]) -> bool:
+        return any(isinstance(value, Opaque) for value in values)
+
+    def _not_followed(self, function: Function, place: Place) -> None:
+        """A call by which a worker hands on what is not known of its configuration."""
+        plugin = self.plugin_of(function.module.name)
+        if plugin and self._may_patch(function):
+            name = f"{function.module.name}.{function.prefix}{function.facts.name}"
+            event = Event(plugin, "worker", name, UNBOUND, place)
+            self.record(event.open("it depends on a configuration of which nothing is known"))
 
     # --- registering a model
 
@@ -193,6 +211,9 @@ class PluginRun(ImportRun):
         place: Place, text: str,
     ) -> Value:  # fmt: skip
         """A call of the tree; one that registers a model is taken for what it does."""
+        if self._making and self._unknown_given((*args, *(v for _, v in keywords))):
+            self._not_followed(function, place)
+            return Opaque(f"{function.facts.name}() of what is not known", place, text)
         if function.facts.name == self.rule.register and self._is_registry(function.bound):
             self._register(function, args, keywords, frame, place)
             return None
@@ -561,7 +582,42 @@ class PluginRun(ImportRun):
         facts = self.function_facts(function)
         if isinstance(facts, f.Unparsed):
             return True
-        return any(one.registers(self.rule.register) for one in effects_in(facts.body))
+        return any(self._is_patch(one, function, facts) for one in effects_in(facts.body))
+
+    def _is_patch(self, effect: Effect, function: Function, facts: f.FunctionFacts) -> bool:
+        """Whether an effect is on the package: a registration, or a store into what is its own."""
+        if effect.owner is None:
+            return effect.method == self.rule.register
+        root = effect.owner
+        while isinstance(root, f.Attr):
+            root = root.value
+        if not isinstance(root, f.Name) or root.id in facts.params:
+            return False
+        if self._imports_of_package(facts.body, root.id):
+            return True
+        value = function.module.names.get(root.id, UNBOUND)
+        if isinstance(value, ClassValue | ModuleValue):
+            owner = value.module.name if isinstance(value, ClassValue) else value.name
+            return self.is_package(owner)
+        return False
+
+    def _imports_of_package(self, body: Iterable[f.Stmt], name: str) -> bool:
+        """Whether a function imports a name from the package."""
+        for stmt in body:
+            match stmt:
+                case f.ImportFrom(module=module, level=0, names=names):
+                    if self.is_package(module) and any(bound == name for _, bound in names):
+                        return True
+                case f.Import(module=module, asname=asname):
+                    if self.is_package(module) and name == (asname or module.partition(".")[0]):
+                        return True
+                case _:
+                    if any(
+                        self._imports_of_package(getattr(stmt, block, ()), name)
+                        for block in ("body", "orelse", "handlers", "final")
+                    ):
+                        return True
+        return False
 
     # --- guards that keep something from being done
 

@@ -307,6 +307,8 @@ class Session:
         Args:
             brings: the modules of a requirement.
         """
+        brought = self.rule.plugins.brought
+        yield ModuleRule(brought, True, "PyTorch, which every platform has, requires it")
         for plugin in self.plugins:
             for requirement in plugin.requires:
                 names = tuple(n for n in brings(requirement) if n not in self._taken)
@@ -457,7 +459,9 @@ class Registrations:
             why = f"{unknown.plugin} may have changed it: {unknown.reason}"
             undecided = Undecided(why, unknown.where, unknown.target)
             entries = {
-                name: entry if entry.open else replace(entry, by=unknown.plugin, open=undecided)
+                name: entry
+                if entry.open is not None
+                else replace(entry, by=unknown.plugin, open=undecided)
                 for name, entry in entries.items()
             }
         return Table(tuple(entries.values()), table.unread)
