@@ -61,6 +61,7 @@ from auditor.sources.tree import Source
 from auditor.values import Place, Version
 
 if TYPE_CHECKING:
+    from auditor.plugins.account import Account
     from auditor.plugins.session import Session
     from auditor.sources.plugin import Plugin
 
@@ -339,9 +340,16 @@ class Job:
                 undecided=tuple(self._undecided(answers)),
                 callers=tuple(self._callers()),
                 heads=tuple(_heads(answers)),
-                plugins=self._plugins.infos(self._names()) if self._plugins is not None else (),
+                plugins=self._account().infos(self._names()) if self._plugins is not None else (),
             )
         )
+
+    def _account(self) -> Account:
+        """What is to be told of the plugins."""
+        from auditor.plugins.account import Account
+
+        assert self._plugins is not None
+        return Account(self._plugins, self.files)
 
     def _plugin_findings(self, rows: tuple[Row, ...]) -> tuple[Finding, ...]:
         """What is to be said of the plugins themselves."""
@@ -357,7 +365,7 @@ class Job:
         return digest_of({path: self.files.key(path) for path in read})
 
     def _notes(self) -> tuple[str, ...]:
-        more = tuple(self._plugins.notes()) if self._plugins is not None else ()
+        more = tuple(self._account().notes()) if self._plugins is not None else ()
         flag = self._capability.flag
         if flag is None or self._has_flag(flag.holder, flag.name):
             return more
@@ -406,7 +414,7 @@ class Job:
         yield from self._unread(answers)
         yield from self._unknown_callers()
         if self._plugins is not None:
-            yield from self._plugins.undecided()
+            yield from self._account().undecided()
         yield from _open_conditions(answers)
 
     def _callers(self) -> Iterable[Caller]:
