@@ -63,6 +63,7 @@ from auditor.values import Place, Version
 from auditor.verdicts import legend, question
 
 if TYPE_CHECKING:
+    from auditor.plugins.account import Account
     from auditor.plugins.session import Session
     from auditor.sources.plugin import Plugin
 
@@ -344,11 +345,18 @@ class Job:
                 undecided=tuple(self._undecided(answers)),
                 callers=tuple(self._callers()),
                 heads=tuple(_heads(answers)),
-                plugins=self._plugins.infos(self._names()) if self._plugins is not None else (),
+                plugins=self._account().infos(self._names()) if self._plugins is not None else (),
                 question=question(self._capability),
                 legend=legend(self._capability),
             )
         )
+
+    def _account(self) -> Account:
+        """What is to be told of the plugins."""
+        from auditor.plugins.account import Account
+
+        assert self._plugins is not None
+        return Account(self._plugins, self.files)
 
     def _plugin_findings(self, rows: tuple[Row, ...]) -> tuple[Finding, ...]:
         """What is to be said of the plugins themselves."""
@@ -365,7 +373,7 @@ class Job:
 
     def _notes(self) -> Iterable[str]:
         if self._plugins is not None:
-            yield from self._plugins.notes()
+            yield from self._account().notes()
         label, flag = self._source.label, self._capability.flag
         if flag is not None and not self._has_flag(flag.holder, flag.name):
             yield (
@@ -439,7 +447,7 @@ class Job:
         yield from self._unread(answers)
         yield from self._unknown_callers()
         if self._plugins is not None:
-            yield from self._plugins.undecided()
+            yield from self._account().undecided()
         yield from _open_conditions(answers)
 
     def _callers(self) -> Iterable[Caller]:

@@ -67,6 +67,7 @@ class PluginsRule(_Strict, frozen=True):
         prepare: methods of the platform class that are called while a server starts.
         worker: the attribute of a configuration that names the class of a worker.
         worker_base: what such a class derives from.
+        brought: modules that come with what the package itself requires.
     """
 
     platform_group: str
@@ -75,6 +76,7 @@ class PluginsRule(_Strict, frozen=True):
     prepare: tuple[str, ...]
     worker: str
     worker_base: str
+    brought: tuple[str, ...]
 
 
 class Flag(_Strict, frozen=True):

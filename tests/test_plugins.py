@@ -6,22 +6,28 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from trees.minivllm import PLATFORMS
+from trees import minivllm
+from trees.minivllm import PLATFORMS, source
 from trees.plugins import (
     HAS,
     LACKS,
+    VLLM,
     WITH_METHOD,
     audited,
     events,
     general,
     on_rocm,
+    opened,
     platform,
     pyproject,
     row,
+    write,
 )
 
-from auditor.api import Request
-from auditor.coverage import Coverage
+from auditor.api import Request, Resources, audit
+from auditor.cli import audit as command
+from auditor.coverage import Coverage, from_json
+from auditor.main import run
 
 MINE = "mine.models.Mine"
 REGISTER = 'ModelRegistry.register_model("DraftModel", "mine.models:Mine")'
@@ -451,3 +457,35 @@ def test_a_worker_that_is_one_of_two_leaves_its_patches_open(tmp_path: Path) -> 
     worker = f"{WORKER}\n\n    class OtherWorker(WorkerBase):\n        pass\n"
     files = {**platform("OOT", settles), "mine/worker.py": worker}
     assert row(own(tmp_path, files, BASE)).verdict == "?"
+
+
+def test_a_kept_answer_counts_as_long_as_the_plugin_is_the_same(tmp_path: Path) -> None:
+    resources = Resources(cache=tmp_path / "cache", processes=1)
+    request, tree = Request(platforms=("rocm",)), source(VLLM)
+
+    def answer(body: str) -> Coverage:
+        plugin = opened(tmp_path / "plugin", general(body))
+        return audit(tree, request, resources, [plugin])
+
+    first = answer(REGISTERS["a literal call"])
+    assert answer(REGISTERS["a literal call"]) == first
+    assert row(answer("pass")).module == LACKS
+    assert row(audit(tree, request, resources)).module == LACKS
+    assert row(answer(REGISTERS["a literal call"])).module == "mine.models"
+
+
+def test_the_command_names_the_plugin_and_answers_for_its_platform(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    vllm = minivllm.write(tmp_path / "vllm", VLLM)
+    plugin = write(tmp_path / "plugin", {**platform("OOT"), "mine/models.py": WITH_METHOD})
+    arguments = ["--vllm", str(vllm), "--plugin", str(plugin), "--no-cache", "-f", "json"]
+    assert run(command, [*arguments, "-p", "vllm-mine"], "audit") == 0
+    shown = capsys.readouterr()
+    assert "with vllm-mine 1.2 from" in shown.err
+    document = from_json(shown.out.encode())
+    assert document.platforms == ("vllm-mine",)
+    assert run(command, [*arguments, "-p", "vllm-min"], "audit") == 2
+    assert "Did you mean vllm-mine?" in capsys.readouterr().err
+    assert run(command, [*arguments, "--plugin", str(plugin)], "audit") == 2
+    assert "named twice" in capsys.readouterr().err

@@ -35,6 +35,7 @@ def check(options: Options) -> None:
         return
     for name, given, why in (
         ("--vllm", options.vllm, "what is audited is the vLLM of the interpreter"),
+        ("--plugin", options.plugin, "the interpreter loads the plugins that it has"),
         ("--with", options.with_module, "the interpreter is asked what it has"),
         ("--without", options.without_module, "the interpreter is asked what it has"),
         ("--no-imports", options.no_imports, "the interpreter runs every import"),

@@ -7,24 +7,22 @@ before a configuration is made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import msgspec
-
 from auditor.contracts.names import Ref
-from auditor.coverage import PluginEvent, PluginInfo, Step, UndecidedItem
 from auditor.errors import UsageError
 from auditor.evaluation.frame import guard_pair
 from auditor.evaluation.import_statements import Conventions, Program
 from auditor.platforms import Platform
 from auditor.plugins.events import Event
 from auditor.plugins.platform import Given, ask_for_platform, entry_value
-from auditor.plugins.run import Made, PluginRun
-from auditor.plugins.values import shown
+from auditor.plugins.record import Made
+from auditor.plugins.registrations import Registrations
+from auditor.plugins.run import PluginRun
 from auditor.plugins.workers import worker_classes
 from auditor.program import Files
-from auditor.registry import Entry, Table, absolute
+from auditor.registry import Table
 from auditor.rulesdata import ModuleRule, TargetRule
 from auditor.sources.metadata import EntryPoint
 from auditor.sources.packages import Joined
@@ -39,8 +37,6 @@ from auditor.values import (
     Opaque,
     Place,
     PythonError,
-    Undecided,
-    Value,
 )
 
 
@@ -295,114 +291,19 @@ class Session:
         started = self.started[platform]
         return Registrations(started.run, names, self.rule).over(table, started.events)
 
-    # --- the document
-
     def modules(self, brings: Callable[[str], tuple[str, ...]]) -> Iterator[ModuleRule]:
         """The modules outside the tree that plugins bring with what they require.
 
         Args:
             brings: the modules of a requirement.
         """
+        brought = self.rule.plugins.brought
+        yield ModuleRule(brought, True, "PyTorch, which every platform has, requires it")
         for plugin in self.plugins:
             for requirement in plugin.requires:
                 names = tuple(n for n in brings(requirement) if n not in self._taken)
                 if names:
                     yield ModuleRule(names, True, f"{plugin.name} requires {requirement}")
-
-    def infos(self, order: Sequence[str]) -> tuple[PluginInfo, ...]:
-        """What the document says of each plugin; ``order`` are the platforms of the document."""
-        return tuple(self._info(plugin, order) for plugin in self.plugins)
-
-    def _info(self, plugin: Plugin, order: Sequence[str]) -> PluginInfo:
-        given = self.given.get(plugin.name)
-        events: dict[PluginEvent, list[str]] = {}
-        for event in given.events if given is not None else ():
-            events.setdefault(self._event(event), [])
-        for name in order:
-            for event in self.started[name].events if name in self.started else ():
-                if event.plugin == plugin.name:
-                    events.setdefault(self._event(event), []).append(name)
-        return PluginInfo(
-            plugin.name,
-            plugin.label,
-            plugin.version,
-            plugin.name if plugin.name in order else None,
-            given.dotted if given is not None and given.cls is not None else None,
-            tuple(
-                Step("plugin", one.path, one.line, f"{one.name} = {one.target}", one.group)
-                for one in plugin.entry_points
-            ),
-            tuple(
-                msgspec.structs.replace(event, platforms=tuple(dict.fromkeys(names)))
-                for event, names in events.items()
-            ),
-        )
-
-    def _event(self, event: Event) -> PluginEvent:
-        return PluginEvent(
-            event.kind,
-            event.target or event.table,
-            shown(event.value),
-            event.where.path,
-            event.where.line,
-            self._files.line(event.where.path, event.where.line),
-            event.outcome,
-            event.reason,
-            (),
-            tuple(dict.fromkeys(str(guard) for guard in event.guards)),
-        )
-
-    def undecided(self) -> Iterator[UndecidedItem]:
-        """What of the plugins was not decided, and what was left out of them."""
-        for plugin in self.plugins:
-            for problem in plugin.problems:
-                yield UndecidedItem("source", problem.path, 0, "", problem.reason)
-            for unread in plugin.unread:
-                reason = f"{plugin.name}: {unread.reason}"
-                yield UndecidedItem("plugin", unread.path, unread.line, "", reason)
-        for name, event in self._config_events():
-            reason = f"{event.plugin} replaces {event.target}, which is read as the release has it"
-            yield UndecidedItem(
-                "caller", event.where.path, event.where.line,
-                self._files.line(event.where.path, event.where.line), reason, (name,),
-            )  # fmt: skip
-        every = [e for given in self.given.values() for e in given.events]
-        found: dict[tuple[Place, str], tuple[Event, list[str]]] = {}
-        for event in every:
-            found.setdefault((event.where, event.reason), (event, []))
-        for name, started in self.started.items():
-            for event in started.events:
-                key = (event.where, f"{event.target}: {event.reason}")
-                found.setdefault(key, (event, []))[1].append(name)
-        for event, names in found.values():
-            if event.outcome == "undecided":
-                target = f"{event.target}: " if event.target else ""
-                yield UndecidedItem(
-                    "plugin", event.where.path, event.where.line,
-                    self._files.line(event.where.path, event.where.line),
-                    f"{event.plugin}: {target}{event.reason}", tuple(dict.fromkeys(names)),
-                )  # fmt: skip
-
-    def _config_events(self) -> Iterator[tuple[str, Event]]:
-        """Changes of the code that says which draft a checkpoint asks for, by platform."""
-        for name, started in self.started.items():
-            for event in started.events:
-                if event.kind == "config" and event.outcome != "dead":
-                    yield name, event
-
-    def notes(self) -> Iterator[str]:
-        """Sentences about the whole audit."""
-        groups = (self.rule.plugins.platform_group, self.rule.plugins.general_group)
-        for plugin in self.plugins:
-            if not plugin.entry_points and not plugin.unread:
-                which = " or ".join(groups)
-                yield f"{plugin.label} has no entry point of {which}: vLLM loads nothing of it"
-            given = self.given.get(plugin.name)
-            if given is not None and given.condition:
-                yield (
-                    f"whether {plugin.label} gives its platform depends on {given.condition}; "
-                    "it is taken to"
-                )
 
 
 def _compiled_in(plugins: Iterable[Plugin]) -> Iterator[str]:
@@ -412,114 +313,3 @@ def _compiled_in(plugins: Iterable[Plugin]) -> Iterator[str]:
             folder, _, name = path.rpartition("/")
             if name.endswith((".so", ".pyd")):
                 yield f"{folder}/{name.partition('.')[0]}".replace("/", ".")
-
-
-def _may_do_anything(event: Event) -> bool:
-    """Whether nothing is known of what a plugin does there."""
-    return event.outcome == "undecided" and event.kind in ("hook", "call", "entry")
-
-
-# --- what is registered ---------------------------------------------------------------------------
-
-
-class Registrations:
-    """What the events of one process make of registry tables that are asked as one."""
-
-    def __init__(self, run: PluginRun, names: tuple[str, ...], rule: TargetRule) -> None:
-        self._run = run
-        self._names = names
-        self._rule = rule
-
-    def over(self, table: Table, events: Iterable[Event]) -> Table:
-        """The table with what plugins registered, stored and took out."""
-        entries = {entry.architecture: entry for entry in table.entries}
-        elsewhere = self._elsewhere(set(entries))
-        for event in events:
-            if event.kind not in ("architecture", "table") or event.outcome == "dead":
-                continue
-            if event.kind == "table" and not self._counts(event.table, entries):
-                continue
-            names = [event.target] if event.target else list(entries)
-            for name in names:
-                if name in elsewhere and name not in entries:
-                    continue
-                entry = self._entry(name, event, entries.get(name))
-                if entry is None:
-                    entries.pop(name, None)
-                else:
-                    entries[name] = entry
-        unknown = next((e for e in events if _may_do_anything(e)), None)
-        if unknown is not None:
-            why = f"{unknown.plugin} may have changed it: {unknown.reason}"
-            undecided = Undecided(why, unknown.where, unknown.target)
-            entries = {
-                name: entry if entry.open else replace(entry, by=unknown.plugin, open=undecided)
-                for name, entry in entries.items()
-            }
-        return Table(tuple(entries.values()), table.unread)
-
-    def _tables(self) -> Iterator[tuple[str, dict[Value, Value]]]:
-        for container, name in self._run.tracked.values():
-            if isinstance(container, dict):
-                yield name, container
-
-    def _elsewhere(self, own: set[str]) -> set[str]:
-        """Architectures of the registry's other tables."""
-        found: set[str] = set()
-        module = self._rule.registry.module
-        for name, table in self._tables():
-            if name.rpartition(".")[0] == module:
-                keys = {key for key in table if isinstance(key, str)}
-                if name not in self._names and not own <= keys:
-                    found |= keys
-        return found - own
-
-    def _counts(self, table: str, entries: Mapping[str, Entry]) -> bool:
-        """Whether a table is the one that is asked, or holds all of its entries."""
-        if table in self._names:
-            return True
-        keys = next((set(one) for name, one in self._tables() if name == table), set())
-        return table == self.models or (bool(entries) and entries.keys() <= keys)
-
-    @property
-    def models(self) -> str:
-        """The dotted name of what is registered."""
-        return f"{self._rule.registry.object}.{self._rule.registry.models}"
-
-    def _entry(self, name: str, event: Event, before: Entry | None) -> Entry | None:
-        """The row that an event makes; None where it takes it out."""
-        by = f"{event.plugin} registers {name}"
-        if event.kind == "table":
-            by = f"{event.plugin} puts {name} into {event.table.rpartition('.')[2]}"
-        entry = Entry(name, "", "", event.where, by)
-        if event.outcome != "applied":
-            why = f"{event.plugin} may have registered another class: {event.reason}"
-            return replace(entry, open=Undecided(why, event.where, event.reason))
-        value = event.value
-        if value is UNBOUND and event.kind == "table":
-            return None
-        named = self._named(value, event)
-        if named is not None:
-            return replace(entry, module=named[0], class_name=named[1])
-        if isinstance(value, ClassValue):
-            return replace(entry, module=value.module.name, class_name=value.qualname, value=value)
-        reason = value.reason if isinstance(value, Opaque) else "the class is not known"
-        text = value.text if isinstance(value, Opaque) else ""
-        why = f"{event.plugin} registers a class that is not known: {reason}"
-        return replace(entry, open=Undecided(why, event.where, text))
-
-    def _named(self, value: Value, event: Event) -> tuple[str, str] | None:
-        match value:
-            case str() if value.count(":") == 1:
-                module, _, name = value.partition(":")
-                return module, name
-            case (str() as module, str() as name, *_):
-                roots = self._run.conventions.roots
-                return absolute(module, roots, self._rule.registry.package), name
-            case Instance(args=(str() as module, str() as name, *_)):
-                return module, name
-            case Instance(keywords=keywords):
-                given = [text for _, text in keywords if isinstance(text, str)]
-                return (given[0], given[1]) if len(given) == 2 else None
-            case _:
-                return None
