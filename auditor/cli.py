@@ -60,6 +60,13 @@ Exit codes:
    70  a bug in draftaudit itself
   130  interrupted
 """
+KINDS_OF_CHANGE = """
+\b
+Kinds of change:
+  lost unsafe silent added-without unimportable undecided removed
+  stale verdict head-path method-path moved owner gained importable
+  decided added finding finding-gone
+"""
 DRIFT_EXIT_CODES = EXIT_CODES.replace(
     "a row has a verdict named by --fail-on, or --live differs",
     "a change is of a kind named by --fail-on",
@@ -133,7 +140,7 @@ def baseline(ctx: click.Context, /, **given: Any) -> int:
     return run_baseline(options, _audits(options))
 
 
-@audit.command(epilog=DRIFT_EXIT_CODES)
+@audit.command(epilog=KINDS_OF_CHANGE + DRIFT_EXIT_CODES)
 @options_named("--only", "--fail-on", "--live", "--live-timeout", *OF_A_SECTION, but=True)
 @drift_options
 @click.pass_context

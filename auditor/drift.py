@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from auditor.changes import (
     FAILING,
+    GAPS,
     KINDS,
     SCHEMA_VERSION,
     Change,
@@ -176,8 +177,7 @@ class _Comparison:
             else:
                 changes = _RowComparison(was, now, self._capability).changes()
             for change in changes:
-                accepted, note = (was.accepted, was.note) if was is not None else (None, None)
-                yield replace(change, accepted=accepted, note=note)
+                yield change if was is None else _with_words(change, was)
         for line in self._before.values():
             yield from self._of_line(line)
 
@@ -245,6 +245,12 @@ class _Comparison:
             verdict_after=now.row.verdict if now is not None else None,
             note=line.note,
         )
+
+
+def _with_words(change: Change, line: Line) -> Change:
+    """The change with what a reader wrote in its line; a reason only where it is about a gap."""
+    accepted = line.accepted if change.kinds & GAPS else None
+    return replace(change, accepted=accepted, note=line.note)
 
 
 def _change(
@@ -411,7 +417,8 @@ class _RowComparison:
             if now > was:
                 finding = next(one for one in self.now.findings if one.code == code)
                 where = (finding.path, finding.line)
-                message = f"{code}: {finding.message}"
+                often = f", {now} instead of {was}" if was else ""
+                message = f"{code}{often}: {finding.message}"
                 yield self._change("finding", str(was), str(now), message, where, code=code)
             elif now < was:
                 message = f"{code} is there no more" if not now else f"{code} is there less often"

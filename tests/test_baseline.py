@@ -397,3 +397,11 @@ def test_wrong_usage_is_exit_2_with_one_line(args: list[str], run: Run, capsys: 
 def test_what_is_wrong_with_against_is_told_by_its_name(run: Run, capsys: Capture) -> None:
     assert run("drift", "--against", "nowhere") == 2
     assert "error: --against nowhere: " in capsys.readouterr().err
+
+
+def test_a_reason_is_told_where_it_is_about_the_gap_alone(run: Run, capsys: Capture) -> None:
+    base = written(run)
+    edit(base, " }\nDraftModel.rocm", ', accepted = "no kernel" }\nDraftModel.rocm')
+    write(Path("tree"), tree(NORMED))
+    run("drift", "--baseline", "base.toml", "-p", "cuda", "--fail-on", "none")
+    assert "accepted: no kernel" not in capsys.readouterr().out

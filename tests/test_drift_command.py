@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from trees.drifting import (
 from trees.minivllm import line_of, write
 
 from auditor import main
+from auditor.changes import KINDS
 from auditor.coverage import VerdictName
 
 Capture = pytest.CaptureFixture[str]
@@ -146,6 +148,35 @@ def test_what_changed_since_is_told_until_it_is_taken_in(
     assert "no change" in capsys.readouterr().out
 
 
+def test_what_cannot_be_said_is_exit_3_and_listed(run: Run, vllm: Path, capsys: Capture) -> None:
+    base = baseline(run, vllm)
+    unread = "from elsewhere import asked\nif asked():\n    raise ImportError\n"
+    write(vllm, tree(f"{unread}{PAIR}"))
+    drift = ("drift", "--vllm", str(vllm), "--baseline", str(base))
+    assert run(*drift) == 3
+    assert "undecided: DraftModel on every platform (yes -> ?)" in capsys.readouterr().out
+    assert run(*drift, "--fail-on", "undecided") == 1
+    assert run(*drift, "--update") == 3
+    capsys.readouterr()
+    assert run(*drift, "--format", "json") == 3
+    document = json.loads(capsys.readouterr().out)
+    assert document["changes"] == []
+    assert {item["platform"] for item in document["undecided"]} == {"cuda", "rocm"}
+
+
+@pytest.mark.parametrize("seed", ["1", "2"])
+def test_another_process_writes_the_same(seed: str, run: Run, vllm: Path, capsys: Capture) -> None:
+    text = baseline(run, vllm).read_text()
+    capsys.readouterr()
+    code = "from auditor.main import audit; audit()"
+    args = ["baseline", "-q", "--no-cache", "--vllm", str(vllm), "-p", "cuda,rocm"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *args],
+        check=True, capture_output=True, text=True, env={**os.environ, "PYTHONHASHSEED": seed},
+    )  # fmt: skip
+    assert done.stdout == text
+
+
 VERDICT: VerdictName = "no"
 
 
@@ -170,3 +201,10 @@ def test_entries_come_and_go(run: Run, vllm: Path, capsys: Capture) -> None:
     assert base.read_text().count('accepted = "nobody drafts with it yet"') == 2
     capsys.readouterr()
     assert run(*drift) == 0
+
+
+def test_the_help_names_every_kind_in_order(capsys: Capture) -> None:
+    assert main.run(main.command, ["drift", "--help"], "audit") == 0
+    out = capsys.readouterr().out
+    named = out.partition("Kinds of change:")[2].partition("Exit codes:")[0].split()
+    assert named == list(KINDS)
