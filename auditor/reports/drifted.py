@@ -15,6 +15,7 @@ from auditor.reports.problems import (
     on_platforms,
     registry_path,
 )
+from auditor.reports.rows import place
 
 
 def report_of_drift(drift: Drift, catalogue: Catalogue, *, baseline: str = "") -> Report:
@@ -49,15 +50,20 @@ def _lines(drift: Drift) -> Iterator[str]:
 def _of_group(drift: Drift, group: Group, catalogue: Catalogue, baseline: str) -> Problem:
     change = group.change
     in_baseline = change.side == "baseline" and bool(change.path)
-    path = (baseline or change.path) if in_baseline else change.path
+    path, line = (baseline or change.path) if in_baseline else change.path, max(change.line, 1)
+    was = ""
+    if change.side == "before":
+        # A line of the other source: here something else stands there, or nothing.
+        was = f" (it was at {place(change.path, change.line)})" if change.path else ""
+        path, line = "", 1
     where = on_platforms(group.platforms, drift.platforms)
     accepted = f" (accepted: {change.accepted})" if change.accepted else ""
     return Problem(
         code=catalogue.changes[change.kind],
         severity=change.severity,
-        message=f"{change.architecture} {where}: {change.message}{accepted}",
+        message=f"{change.architecture} {where}: {change.message}{was}{accepted}",
         path=path or registry_path(drift.registry),
-        line=max(change.line, 1),
+        line=line,
         text="",
         identity=f"{change.architecture}\0{change.message}",
         architectures=(change.architecture,),

@@ -106,6 +106,14 @@ def test_a_line_of_the_baseline_is_named_from_the_root_of_the_repository() -> No
     assert (first[1]["file"], first[1]["line"]) == ("ci/base.json", "4")
 
 
+def test_a_line_of_the_other_source_is_told_and_not_annotated() -> None:
+    gone = changed("removed", side="before", path="vllm/old.py", line=90)
+    (first, _) = told(document(gone))
+    registry = "sub/vllm/model_executor/models/registry.py"
+    assert (first[1]["file"], first[1]["line"]) == (registry, "1")
+    assert first[2].endswith("(it was at vllm/old.py:90)")
+
+
 def test_a_change_without_a_place_stands_at_the_registry() -> None:
     (first, _) = told(document(changed(path="", line=0)))
     assert first[1]["file"] == "sub/vllm/model_executor/models/registry.py"
