@@ -42,6 +42,10 @@ class Rule(Protocol):
         """Public code or discussion about it, or empty."""
 
 
+#: What a reader of a rule is told, in order.
+_TOLD = ("code", "severity", "what", "why", "fix", "link")
+
+
 def render(rules: Sequence[Rule], *, width: int, color: bool = False) -> str:
     """One line a rule: code, severity, sentence.
 
@@ -72,9 +76,6 @@ def render_one(rule: Rule, *, width: int, color: bool = False) -> str:
 
 
 def render_json(rules: Sequence[Rule]) -> str:
-    """The rules as an indented JSON list with a final newline; examples are left out."""
+    """The rules as an indented JSON list with a final newline, without their examples."""
     told = [{name: getattr(rule, name) for name in _TOLD} for rule in rules]
     return escaped(msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n")
-
-
-_TOLD = ("code", "severity", "what", "why", "fix", "link")
