@@ -20,7 +20,7 @@ from auditor.checkpoints.operations import is_data
 from auditor.checkpoints.reading import Given
 from auditor.checkpoints.settling import Settled, method_of_format, settle
 from auditor.checkpoints.tables import Tables
-from auditor.checkpoints.values import CannotFollow, Value
+from auditor.checkpoints.values import CannotFollow, Config, Value
 from auditor.checkpoints.values import Raised as Raises
 from auditor.contracts.names import Names
 from auditor.coverage import Step
@@ -77,7 +77,8 @@ class Answers:
             draft_layers=_draft_layers(given.config),
         )
         if base.after is None:
-            steps = tuple(_steps((loaded if loaded.error else plain).run))
+            run = (loaded if loaded.error else base).run
+            steps = () if error is None else tuple(_steps(run))
             return msgspec.structs.replace(made, steps=steps)
         made = msgspec.structs.replace(
             made, model_type=base.stage.model_type, n_predict=base.stage.n_predict
@@ -97,7 +98,7 @@ class Answers:
             return Base(run, before, None, Stage(error=_error(raised)))
         except CannotFollow as problem:
             return Base(run, before, None, Stage(gap=str(problem)), (_gap(problem),))
-        return Base(run, before, after, _stage(after))
+        return Base(run, before, after, _stage(run, after))
 
     def _loaded(self, given: Given) -> Base:
         """The configuration as the engine's own loading makes it, rewritten."""
@@ -116,7 +117,7 @@ class Answers:
             made = Base(run, None, None, Stage(gap=str(problem)), (_gap(problem),))
         else:
             stage = msgspec.structs.replace(
-                _stage(loaded.after), config_class=class_name(loaded.after)
+                _stage(run, loaded.after), config_class=class_name(loaded.after)
             )
             return Base(run, loaded.before, loaded.after, stage)
         known = loader.model_type
@@ -207,14 +208,18 @@ def read_architectures(plain: Base) -> Value:
     return read(plain.before, engine_rule().draft.architectures)
 
 
-def _stage(config: Value) -> Stage:
+def _stage(run: ConfigRun, config: Value) -> Stage:
     rule = engine_rule().draft
+    kind = read(config, rule.model_type)
+    if kind is None and isinstance(config, Config):
+        # Named by its class.
+        kind = run.object_attribute(config, rule.model_type, None) or None
     held = read(config, rule.architectures)
     first = held[0] if isinstance(held, list | tuple | str) and held else None
     return Stage(
         architecture=shown(first),
         n_predict=shown(read(config, "n_predict")),
-        model_type=shown(read(config, rule.model_type)),
+        model_type=shown(kind),
     )
 
 

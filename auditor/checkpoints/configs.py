@@ -381,10 +381,13 @@ class ConfigRun(Calls):
                 raise CannotFollow("an update by something that is not a dict", where)
             ops.native(where, lambda: given.items())
             raise CannotFollow("an update by something that is not a dict", where)
+        said: list[str] = []
         for key, value in given.items():
             self.set_attribute(receiver, key, value, where)
-            if key in self.interest and ops.is_data(value) and self.calling is not None:
-                self.note(*self.calling, f"{key} = {value!r}")
+            if key in self.interest and ops.is_data(value):
+                said.append(f"{key} = {value!r}")
+        if said and self.calling is not None:
+            self.note(*self.calling, ", ".join(said))
 
     def _to_dict(self, receiver: Object) -> Value:
         made = {

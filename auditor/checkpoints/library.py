@@ -25,6 +25,7 @@ from auditor.checkpoints.values import (
     instance,
     library_error,
 )
+from auditor.errors import UsageError
 
 _SCRIPT = Path(__file__).with_name("transformers_probe.py")
 _SECONDS = 120
@@ -170,9 +171,19 @@ class InstalledLibrary:
 
 
 def library_of(python: str | None) -> InstalledLibrary | NoLibrary:
-    """The Transformers of a Python; without one, of the Python that runs this, if it has any."""
-    if python:
-        return InstalledLibrary(Path(python))
+    """The Transformers of a Python; without one, of the Python that runs this, if it has any.
+
+    Raises:
+        UsageError: there is no such interpreter.
+    """
+    if python is not None:
+        from auditor.live.interpreter import LiveError, found
+
+        try:
+            return InstalledLibrary(found(python, Path.cwd()))
+        except LiveError as error:
+            where, what = f"--transformers {python}", "Give a Python that has Transformers."
+            raise UsageError(error.what, where=where, next_step=what) from error
     if importlib.util.find_spec("transformers") is not None:
         return InstalledLibrary(Path(sys.executable))
     return NoLibrary()

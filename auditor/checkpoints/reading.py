@@ -48,6 +48,7 @@ def read(given: str, name: str, model: str | None = None) -> Given:
     Raises:
         ConfigError: there is none, or it is not a JSON object that is read.
     """
+    name = name.encode("utf-8", "backslashreplace").decode()  # a file name may be any bytes
     if given == "-":
         data = _limited(sys.stdin.buffer, name)
         return _parsed(data, name, model or "-")

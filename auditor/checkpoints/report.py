@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from auditor.checkpoints.document import STATES, CheckpointDocument, Reach, Result, Summary, to_json
+from auditor.checkpoints.document import STATES, CheckpointDocument, Result, Summary, to_json
 from auditor.coverage import Row, Step
 from auditor.reports.console import plain, to_text
 from auditor.reports.json import escaped
@@ -123,11 +123,10 @@ def _survey(document: CheckpointDocument) -> Iterator[RenderableType]:
         table.add_column(overflow="fold")
     head = ("checkpoint", "method", "architecture", *document.platforms)
     table.add_row(*(plain(one, "bold") for one in head))
-    by_name: dict[str, list[Reach]] = {}
-    for reach in document.survey:
-        by_name.setdefault(reach.name, []).append(reach)
-    for result in document.results:
-        cells = [plain(one.state) for one in by_name.get(result.name, [])]
+    width = len(document.platforms)
+    for number, result in enumerate(document.results):
+        here = document.survey[number * width : (number + 1) * width]
+        cells = [plain(one.state) for one in here]
         table.add_row(
             plain(result.name),
             plain(result.method or NOTHING),

@@ -219,6 +219,15 @@ def test_a_folder_without_one_a_missing_file_and_nothing(checkpoint: Checkpoint)
     assert "--survey" in checkpoint.refused("a", "--survey", "b")
 
 
+def test_an_interpreter_that_is_not_there(
+    tmp_path: Path, capsys: Capture, checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    said = checkpoint.refused(checkpoint.file(ONE), "--transformers", str(tmp_path / "nothing"))
+    assert "--transformers" in said
+    assert "there is no such interpreter" in said
+
+
 def test_one_bad_file_does_not_lose_the_others(checkpoint: Checkpoint) -> None:
     good, bad = checkpoint.file(ONE), checkpoint.file(b"{", "models/org/two/config.json")
     document = checkpoint.document(good, bad, code=3)
