@@ -25,6 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.rulefiles",),
     ("auditor.rulesdata",),
     ("auditor.ruletexts",),
+    ("auditor.nodes",),
     ("auditor.facts",),
     ("auditor.values",),
     ("auditor.platforms",),

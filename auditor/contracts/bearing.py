@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from auditor.contracts.names import Names, Ref
 from auditor.contracts.things import Code, Frame
+from auditor.nodes import nodes_of
 
 
 class Bearing:
@@ -99,7 +100,7 @@ class Bearing:
         """Whether calling a function for its effect changes an attribute of interest."""
         key = id(code.node)
         if key not in self._changing:
-            self._changing[key] = any(map(self._is_stored, ast.walk(code.node)))
+            self._changing[key] = any(map(self._is_stored, nodes_of(code.node)))
         return self._changing[key]
 
     def _is_stored(self, node: ast.AST) -> bool:
@@ -180,4 +181,4 @@ def _is_mere(node: ast.stmt) -> bool:
 
 def _read(node: ast.expr) -> set[str]:
     """The local names that an expression reads."""
-    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    return {one.id for one in nodes_of(node) if isinstance(one, ast.Name)}

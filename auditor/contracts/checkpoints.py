@@ -27,6 +27,7 @@ from auditor.contracts.things import (
     Value,
     of_one,
 )
+from auditor.nodes import nodes_of
 from auditor.rulesdata import EngineRule
 from auditor.values import Place
 
@@ -128,7 +129,7 @@ class Checkpoints:
         found: set[str] = set()
         for name in {*self._members()} - {self._rule.config.override, self._rule.config.settle}:
             node = sketch.method(self._config.name, name) if sketch is not None else None
-            for inner in ast.walk(node) if node is not None else ():
+            for inner in nodes_of(node) if node is not None else ():
                 match inner:
                     case ast.Call(
                         func=ast.Name(id="getattr"), args=[_, ast.Constant(value=attr), *_]
@@ -157,8 +158,8 @@ class Checkpoints:
         sketch = self._names.sketch(self._config.module)
         node = sketch.method(self._config.name, member) if sketch is not None else None
         found: set[str] = set()
-        for inner in ast.walk(node) if node is not None else ():
-            parts = list(ast.walk(inner)) if isinstance(inner, ast.Compare) else []
+        for inner in nodes_of(node) if node is not None else ():
+            parts = list(nodes_of(inner)) if isinstance(inner, ast.Compare) else []
             if any(
                 isinstance(p, ast.Attribute) and p.attr == self._rule.config.method for p in parts
             ):
@@ -191,10 +192,10 @@ class Checkpoints:
         node = sketch.method(self._config.name, member) if sketch is not None else None
         types: set[str] = set()
         names: set[str] = set()
-        for inner in ast.walk(node) if node is not None else ():
+        for inner in nodes_of(node) if node is not None else ():
             if not isinstance(inner, ast.Compare | ast.Call):
                 continue
-            parts = list(ast.walk(inner))
+            parts = list(nodes_of(inner))
             of_type = any(
                 isinstance(p, ast.Attribute) and p.attr == self._rule.draft.model_type
                 for p in parts
@@ -228,10 +229,10 @@ class Checkpoints:
     def alike(self) -> Iterator[tuple[frozenset[str], Place]]:
         """Model types that one condition of the override lists together, and its place."""
         code = self._method(self._rule.config.override)
-        for node in ast.walk(code.node) if code is not None else ():
+        for node in nodes_of(code.node) if code is not None else ():
             if code is None or not isinstance(node, ast.Compare):
                 continue
-            parts = list(ast.walk(node))
+            parts = list(nodes_of(node))
             if any(getattr(part, "attr", "") == self._rule.draft.model_type for part in parts):
                 words = (part.value for part in parts if isinstance(part, ast.Constant))
                 kinds = frozenset(word for word in words if isinstance(word, str))

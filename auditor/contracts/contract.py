@@ -15,6 +15,7 @@ from auditor.contracts.names import Names, Sources
 from auditor.contracts.selection import Selected, Selection, Site
 from auditor.contracts.sketch import Sketch
 from auditor.engine import GuardSite
+from auditor.nodes import nodes_of
 from auditor.rulesdata import Capability, EngineRule
 from auditor.values import Place
 
@@ -179,7 +180,7 @@ class Engine:
 
     def _sites_in(self, function: ast.FunctionDef, path: str, cls: str) -> Iterator[Site]:
         for statement in function.body:
-            for node in ast.walk(statement):
+            for node in nodes_of(statement):
                 attribute = self._made(node)
                 if attribute is not None:
                     where = Place(path, statement.lineno)

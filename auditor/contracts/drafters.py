@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from auditor.contracts.names import Names, Outside, Ref
+from auditor.nodes import nodes_of
 from auditor.values import Place
 
 
@@ -154,7 +155,7 @@ class Drafters:
         key = (owner, function.name)
         if key not in self._read_already:
             path = self._names.path(owner.module)
-            nodes = list(ast.walk(function))
+            nodes = list(nodes_of(function))
             calls = calls_in(function, path, self._methods, owner.name, nodes)
             self._read_already[key] = _Method(
                 tuple(call for call in calls if call.receiver == self._model),
@@ -186,7 +187,7 @@ def calls_in(
     """The calls of ``methods`` in a function, in order; ``nodes`` are its nodes where known."""
     found = [
         node
-        for node in (ast.walk(function) if nodes is None else nodes)
+        for node in (nodes_of(function) if nodes is None else nodes)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in methods
@@ -224,7 +225,7 @@ def _keyword(keyword: ast.keyword) -> str:
 def _aliases(function: ast.AST) -> dict[str, str]:
     """Local names that are assigned once, to a name or an attribute."""
     found: dict[str, list[str]] = {}
-    for node in ast.walk(function):
+    for node in nodes_of(function):
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 if isinstance(target, ast.Name):

@@ -26,6 +26,7 @@ from auditor.contracts.things import (
     Value,
     is_open,
 )
+from auditor.nodes import nodes_of
 from auditor.values import Place
 
 _Answer = TypeVar("_Answer")
@@ -253,7 +254,7 @@ class Interpreter(Bearing):
     def _forget(self, node: ast.stmt, frame: Frame) -> None:
         """What a statement that is not followed assigns is unknown from now on."""
         reason = f"a {type(node).__name__.lower()} statement is not followed"
-        for inner in ast.walk(node):
+        for inner in nodes_of(node):
             if isinstance(inner, ast.Name | ast.Attribute) and isinstance(inner.ctx, ast.Store):
                 self.assign(inner, Thing(ast.unparse(inner), reason), frame)
 

@@ -17,8 +17,8 @@ from functools import lru_cache
 from auditor.classes import linearise
 from auditor.headpath.bodies import Bodies
 from auditor.headpath.changes import ChangesOf, init_calls
-from auditor.headpath.nodes import nodes_of
 from auditor.headpath.stores import assignment, first_parameter, mangled, plain_statements
+from auditor.nodes import nodes_of
 from auditor.values import ClassValue, Either, Foreign, Function, Place, Value
 
 

@@ -15,6 +15,7 @@ from auditor.headpath.questions import Answers, fingerprint
 from auditor.headpath.stores import Stores, stores_of
 from auditor.imports import ImportRun
 from auditor.loading import stores_in
+from auditor.nodes import children
 from auditor.program import Files
 from auditor.syntax import parse
 from auditor.values import ClassValue, Function, ModuleValue, Place, PythonError, Value
@@ -110,7 +111,7 @@ def is_nested_deeply(function: ast.FunctionDef) -> bool:
     """Whether a function nests deeper than a run over its syntax would want to follow."""
     layer: list[ast.AST] = [function]
     for _ in range(_MAX_NESTING):
-        layer = [child for node in layer for child in ast.iter_child_nodes(node)]
+        layer = [child for node in layer for child in children(node)]
         if not layer:
             return False
     return True

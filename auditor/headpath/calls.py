@@ -12,7 +12,6 @@ from auditor.headpath.arguments import bind, head_arguments, pairs
 from auditor.headpath.attributes import dotted_name
 from auditor.headpath.effects import changed_to, in_place
 from auditor.headpath.expressions import own_name
-from auditor.headpath.nodes import nodes_of
 from auditor.headpath.opaque import Opaque
 from auditor.headpath.state import Frame, State, Values
 from auditor.headpath.stores import SETTERS
@@ -34,6 +33,7 @@ from auditor.headpath.terms import (
     show,
     walk,
 )
+from auditor.nodes import nodes_of
 from auditor.values import ClassValue, Foreign, Place
 
 _MAX_DEPTH = 12

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from auditor.classes import linearise
 from auditor.headpath.bodies import Bodies
-from auditor.headpath.nodes import nodes_of
 from auditor.headpath.stores import Handed, Stores, first_parameter, stores_of_function
+from auditor.nodes import nodes_of
 from auditor.values import ClassValue, Foreign, Function, Place
 
 #: Functions that are handed an object and leave its attributes alone (builtins, weakref).

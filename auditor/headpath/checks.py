@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from auditor.headpath.equivalence import refused_alone
-from auditor.headpath.nodes import nodes_of
 from auditor.headpath.path import HeadPath
 from auditor.headpath.state import Check
 from auditor.headpath.terms import Term
 from auditor.headpath.things import Things
+from auditor.nodes import nodes_of
 from auditor.rulesdata import HeadRule
 from auditor.values import ClassValue, Place
 

@@ -17,10 +17,10 @@ from typing import Literal
 
 from auditor.headpath.bodies import Bodies
 from auditor.headpath.construction import Built, Construction
-from auditor.headpath.nodes import nodes_of
 from auditor.headpath.path import HeadPath
 from auditor.headpath.terms import Logits, Part, Term, show
 from auditor.headpath.things import Things
+from auditor.nodes import nodes_of
 from auditor.rulesdata import HeadRule
 from auditor.values import ClassValue, Place
 

@@ -15,9 +15,9 @@ from functools import lru_cache
 from auditor.headpath.arguments import parameters
 from auditor.headpath.attributes import Attribute
 from auditor.headpath.bodies import Bodies
-from auditor.headpath.nodes import nodes_of
 from auditor.headpath.terms import Item, Part, Self, Term
 from auditor.headpath.things import Things
+from auditor.nodes import nodes_of
 from auditor.values import ClassValue, Foreign, Place
 
 #: So many names are replaced in one text; what assigns itself would go on for ever.

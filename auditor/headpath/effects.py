@@ -24,6 +24,7 @@ from auditor.headpath.terms import (
     Term,
     Unknown,
 )
+from auditor.nodes import nodes_of
 from auditor.rulesdata import HeadRule
 from auditor.values import Place
 
@@ -106,7 +107,7 @@ def _is_module_like(term: Term) -> bool:
 def touched_names(node: ast.AST) -> frozenset[str]:
     """Local names that a statement may bind, or whose objects it may change."""
     found = set(stored_names(node))
-    nodes = list(ast.walk(node))
+    nodes = list(nodes_of(node))
     if any(isinstance(inner, _CHANGING) for inner in nodes) or any(
         isinstance(getattr(inner, "ctx", None), ast.Store | ast.Del)
         for inner in nodes
@@ -124,7 +125,7 @@ _CHANGING = (ast.Call, ast.AugAssign, ast.Await, ast.Yield, ast.YieldFrom, ast.W
 def stored_names(node: ast.AST) -> frozenset[str]:
     """Local names that a statement binds."""
     found: set[str] = set()
-    for inner in ast.walk(node):
+    for inner in nodes_of(node):
         match inner:
             case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
                 found.add(name)

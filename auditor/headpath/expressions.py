@@ -31,6 +31,7 @@ from auditor.headpath.terms import (
     show,
 )
 from auditor.headpath.things import Things
+from auditor.nodes import nodes_of
 from auditor.rulesdata import HeadRule
 from auditor.values import ClassValue, Foreign, Function, ModuleValue, Place
 
@@ -215,7 +216,7 @@ class Expressions(Things, ABC):
         for name in touched_names(node):
             if name in state.names:
                 state = self.disturbed(state.names[name], why, state)
-        bound = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and _is_store(n)}
+        bound = {n.id for n in nodes_of(node) if isinstance(n, ast.Name) and _is_store(n)}
         names = {**state.names, **dict.fromkeys(bound, why)}
         lost = why if hands_over_self(node) else state.lost
         return why, replace(state, names=names, lost=lost)
@@ -427,7 +428,7 @@ def _may_be_alias(value: Attribute) -> bool:
         return False
     if value.call is None:
         return True
-    return any(isinstance(node, ast.Name) and node.id == "self" for node in ast.walk(value.call))
+    return any(isinstance(node, ast.Name) and node.id == "self" for node in nodes_of(value.call))
 
 
 def own_name(name: str, frame: Frame) -> str:
@@ -438,13 +439,13 @@ def own_name(name: str, frame: Frame) -> str:
 
 def hands_over_self(node: ast.AST) -> bool:
     """Whether the model is named where something is called or computed: it may change there."""
-    return any(isinstance(inner, ast.Name) and inner.id == "self" for inner in ast.walk(node))
+    return any(isinstance(inner, ast.Name) and inner.id == "self" for inner in nodes_of(node))
 
 
 def _has_spec(part: ast.expr) -> bool:
     """Whether a part of an f-string is formatted by something that is computed."""
     spec = part.format_spec if isinstance(part, ast.FormattedValue) else None
-    return any(isinstance(node, ast.FormattedValue) for node in ast.walk(spec)) if spec else False
+    return any(isinstance(node, ast.FormattedValue) for node in nodes_of(spec)) if spec else False
 
 
 def _is_store(name: ast.Name) -> bool:
@@ -458,4 +459,4 @@ def _is_property(function: ast.FunctionDef) -> bool:
 
 def _binds(node: ast.expr) -> bool:
     """Whether evaluating an expression binds a name."""
-    return any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node))
+    return any(isinstance(inner, ast.NamedExpr) for inner in nodes_of(node))

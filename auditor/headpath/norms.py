@@ -20,7 +20,6 @@ from auditor.headpath.attributes import Attribute
 from auditor.headpath.bodies import Bodies
 from auditor.headpath.brief import name_of
 from auditor.headpath.expressions import hands_over_self
-from auditor.headpath.nodes import nodes_of
 from auditor.headpath.path import HeadPath, step_parameters
 from auditor.headpath.shapes import norm_of
 from auditor.headpath.state import Frame, State, Values
@@ -38,6 +37,7 @@ from auditor.headpath.terms import (
     Unknown,
     walk,
 )
+from auditor.nodes import nodes_of
 from auditor.rulesdata import HeadRule
 from auditor.values import ClassValue, Place
 
@@ -116,7 +116,7 @@ class Forward(Symbolic):
 
     def may_change_model(self, node: ast.stmt) -> bool:
         """Only what is handed the model may: a layer that is called in a loop changes no norm."""
-        return any(hands_over_self(call) for call in ast.walk(node) if isinstance(call, ast.Call))
+        return any(hands_over_self(call) for call in nodes_of(node) if isinstance(call, ast.Call))
 
     def unused_norm(self) -> Attribute | None:
         """A norm that the model, or what is on the way to its head, builds and never names again.

@@ -32,6 +32,7 @@ from auditor.headpath.terms import (
     may_be_same,
     show,
 )
+from auditor.nodes import nodes_of
 from auditor.values import ClassValue, Foreign, Place
 
 #: Keywords by which a function is told to write into something, or handed one to call.
@@ -143,7 +144,7 @@ class Opaque(Expressions, ABC):
             keyword.arg is None or keyword.arg in _WRITES
             for value in values
             if value.call is not None
-            for call in ast.walk(value.call)
+            for call in nodes_of(value.call)
             if isinstance(call, ast.Call)
             for keyword in call.keywords
         )

@@ -12,7 +12,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from auditor.headpath.nodes import nodes_of
+from auditor.nodes import nodes_of
 
 #: Methods of a module that set the attribute named by their first argument (PyTorch).
 SETTERS = frozenset(("add_module", "register_module", "register_buffer", "register_parameter"))

@@ -34,6 +34,7 @@ from auditor.headpath.terms import (
     TopTokens,
     Unknown,
 )
+from auditor.nodes import nodes_of
 from auditor.values import ClassValue, Place
 
 _MAX_PATHS = 128
@@ -201,7 +202,7 @@ class Symbolic(Calls):
             return False
         head, _, rest = dotted_name(call.func).partition(".")
         dotted = f"{self._dotted(head, frame)}.{rest}" if rest else self._dotted(head, frame)
-        inner = [node for one in (*call.args, *call.keywords) for node in ast.walk(one)]
+        inner = [node for one in (*call.args, *call.keywords) for node in nodes_of(one)]
         return dotted in self._rule.silent_contexts and not any(
             isinstance(node, ast.Call) for node in inner
         )
@@ -225,7 +226,7 @@ class Symbolic(Calls):
         ends: Ends = [
             ("next", None, replace(state, names={**state.names, **dict.fromkeys(bound, why)}))
         ]
-        for inner in ast.walk(node):
+        for inner in nodes_of(node):
             if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store | ast.Del):
                 ends = [
                     ("next", None, s)
@@ -233,7 +234,7 @@ class Symbolic(Calls):
                     for s in self._store(inner, why, at, frame)
                 ]
         returns = any(
-            isinstance(inner, ast.Return | ast.Yield | ast.YieldFrom) for inner in ast.walk(node)
+            isinstance(inner, ast.Return | ast.Yield | ast.YieldFrom) for inner in nodes_of(node)
         )
         if returns or self.may_change_model(node):
             ends.append(("return", why, before))
@@ -319,7 +320,7 @@ class Symbolic(Calls):
 
 def calls_something(node: ast.AST) -> bool:
     """Whether something is called in ``node``."""
-    return any(isinstance(inner, ast.Call) for inner in ast.walk(node))
+    return any(isinstance(inner, ast.Call) for inner in nodes_of(node))
 
 
 def _raising(end: tuple[str, Term | None, State]) -> tuple[str, Term | None, State]:
