@@ -21,6 +21,12 @@ settings.register_profile("random", deadline=None)
 settings.load_profile("random" if os.environ.get("DRAFTAUDIT_TEST_RANDOM") else "fixed")
 
 
+@pytest.fixture(autouse=True)
+def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What runs the tests may say how wide its terminal is; what is printed here has none."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @cache
 def _open_release(version: str) -> Source:
     folder = os.environ.get("DRAFTAUDIT_TEST_CACHE")

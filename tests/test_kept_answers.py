@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from trees.minivllm import GUARD, INIT, RUNNER, SPECULATIVE, WITH_METHOD, WITHOUT_METHOD, write
 
-from auditor import job, memo
+from auditor import job, memo, tables
 from auditor.answers import ask
 from auditor.api import Request, Resources, audit
 from auditor.contracts.contract import Engine
 from auditor.coverage import to_json
 from auditor.factcache import FactCache
 from auditor.program import Files
-from auditor.registry import read_table
+from auditor.registry import read_tables
 from auditor.sources.open import open_source
 from auditor.sources.tree import Source
 
@@ -399,12 +399,12 @@ def test_the_order_of_entries_decides_nothing_on_a_real_release(
     }
 
     def shuffled(*args: object) -> object:
-        table = read_table(*args)  # type: ignore[arg-type]
+        table = read_tables(*args)  # type: ignore[arg-type]
         entries = list(table.entries)
         random.Random(20).shuffle(entries)
         return type(table)(tuple(entries), table.unread)
 
-    monkeypatch.setattr(job, "read_table", shuffled)
+    monkeypatch.setattr(tables, "read_tables", shuffled)
     found = {
         (row.architecture, row.platform): (row.verdict, row.module, row.owner, row.error)
         for row in audit(source, request, Resources(None, 1)).rows
