@@ -127,8 +127,9 @@ class MethodPath(msgspec.Struct, frozen=True):
         brief: for people: ``lm_head ∘ norm``, with the guards of each way.
         ways: every way through it that returns something.
         fingerprint: equal where another source computes the same, however it is written.
-        path: the file that defines it, or empty.
-        line: the line of its definition, or 0.
+        path: the file that defines it, or empty; where it hands on to one of the same name, the
+            file of that one.
+        line: the line of that definition, or 0.
     """
 
     method: str

@@ -350,7 +350,10 @@ class _RowComparison:
     def _verdict_place(self, kind: Kind) -> Where:
         if kind == "lost":
             return self.now.base(self.was.owner)
-        return self.now.provider() if kind == "gained" else self.now.defined()
+        own = self.now.line.owner == self.now.line.class_
+        if kind == "gained" or (kind == "unsafe" and own):
+            return self.now.provider()
+        return self.now.defined()
 
     # --- the class, and who provides the method
 

@@ -107,6 +107,7 @@ def _method(analysis: Analysis, path: HeadPath | None, files: Files) -> MethodPa
         return None
     found = lookup(analysis.cls, path.method)
     where = found.where if isinstance(found, Found) else Place("", 0)
+    where = _handed_on_to(path) or where
     return MethodPath(
         path.method,
         brief(path),
@@ -115,6 +116,12 @@ def _method(analysis: Analysis, path: HeadPath | None, files: Files) -> MethodPa
         where.path,
         where.line,
     )
+
+
+def _handed_on_to(path: HeadPath) -> Place | None:
+    """The method of the same name that is entered last: what computes, where others hand on."""
+    entered = [one.where for b in path.branches for one in b.entered if one.name == path.method]
+    return entered[-1] if entered else None
 
 
 def _way(branch: Branch, files: Files) -> Way:

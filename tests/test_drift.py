@@ -17,6 +17,7 @@ from trees.drifting import (
     PAIR,
     REGISTRY,
     REWRITTEN,
+    WRAPPED,
     tree,
 )
 from trees.minivllm import BASE, coverage, line_of
@@ -84,6 +85,27 @@ def test_a_norm_in_compute_logits_alone_is_the_silent_change(before: str) -> Non
     assert change.path == DRAFT
     assert change.line == line_of(tree(after), DRAFT, "def compute_logits")
     assert [one.code for one in document.changes if one.kind == "finding"] == ["SD201"]
+
+
+def test_where_the_methods_hand_on_the_place_is_where_the_edit_is() -> None:
+    after = WRAPPED.replace("(self.lm_head, hid", "(self.lm_head, self.norm(hid", 1)
+    after = after.replace("hidden_states)\n", "hidden_states))\n", 1)
+    document = drifted(tree(WRAPPED), tree(after))
+    (change,) = [one for one in document.changes if one.kind == "silent"]
+    inner = line_of(tree(after), DRAFT, "self.norm(hidden_states)") - 1
+    assert (change.path, change.line) == (DRAFT, inner)
+
+
+def test_a_method_that_hands_on_to_one_that_is_dropped_is_unsafe() -> None:
+    inner, outer = WRAPPED.split("class Draft")
+    after = f"{inner.split('    def get_top_tokens')[0]}\n\nclass Draft{outer}"
+    document = drifted(tree(WRAPPED), tree(after))
+    change = document.changes[0]
+    assert (change.kind, change.before, change.after, change.failing) == (
+        "unsafe", "yes", "unsafe", True,
+    )  # fmt: skip
+    assert (change.path, change.line) == (DRAFT, line_of(tree(after), DRAFT, "def get_top_tokens"))
+    assert "Inner has no get_top_tokens" in change.message
 
 
 def test_the_silent_change_fails_by_the_verdict_that_it_brings_too() -> None:

@@ -13,7 +13,7 @@ from auditor.headpath.attributes import dotted_name
 from auditor.headpath.effects import changed_to, in_place
 from auditor.headpath.expressions import own_name
 from auditor.headpath.opaque import Opaque
-from auditor.headpath.state import Frame, State, Values
+from auditor.headpath.state import Check, Entered, Frame, State, Values
 from auditor.headpath.stores import SETTERS
 from auditor.headpath.terms import (
     Apply,
@@ -167,6 +167,10 @@ class Calls(Opaque):
             if found is None and not isinstance(self.found(cls, name), Missing):
                 reason = f"what {name} of {cls.dotted} is, is not known"
                 return self._refused(reason, touched, place, state)
+            # Of the model itself, a hook of the engine or of a plugin may set more than is read.
+            known = state.lost is None and not isinstance(owner, Self)
+            if found is None and known and not self.may_have(cls, name):
+                return [(Constant(None, place=place), _without(cls, name, place, state))]
         function: Term = Part(owner, name, place=place)
         result = Apply(function, args, pairs(named), place=place)
         if isinstance(owner, Global):
@@ -451,6 +455,7 @@ class Calls(Opaque):
             state,
             names={**callers, **bound},
             hops=(*state.hops, place),
+            entered=(*state.entered, _entered(function, owner)),
             passed=(*state.passed, *passed),
         )
         results: Values = []
@@ -462,6 +467,15 @@ class Calls(Opaque):
             value = Constant(None, place=place) if outcome.value is None else outcome.value
             results.append((value, after))
         return results
+
+
+def _entered(function: ast.FunctionDef, owner: ClassValue) -> Entered:
+    return Entered(function.name, Place(owner.module.path, function.lineno))
+
+
+def _without(cls: ClassValue, name: str, place: Place, state: State) -> State:
+    """The state after a method is called that instances of the class do not have."""
+    return replace(state, raised=Check(f"raise AttributeError: {cls.dotted} has no {name}", place))
 
 
 @lru_cache(maxsize=4096)

@@ -57,6 +57,10 @@ class Equivalence:
 
 def compare(logits: HeadPath, tokens: HeadPath) -> Equivalence:
     """Compare the two head paths, branch by branch."""
+    if logits.branches and tokens.refusals and not tokens.branches:
+        check = tokens.refusals[0].check
+        reason = f"{tokens.method} raises on every way: {check.text} ({check.place})"
+        return Equivalence("different", reason, show(logits.branches[0].result))
     verdicts = [
         *_pairs(logits, tokens),
         *_ignored_changes(logits, tokens),

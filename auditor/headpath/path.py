@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from auditor.headpath.state import Check, Guard, Outcome
+from auditor.headpath.state import Check, Entered, Guard, Outcome
 from auditor.headpath.terms import (
     Apply,
     Changed,
@@ -59,6 +59,7 @@ class Branch:
         hops: the calls on the way to the head, outermost first.
         passed: parts of the model that were handed to a method as arguments.
         stored: attributes that it sets to something that depends on a parameter.
+        entered: the methods that ``hops`` call.
     """
 
     guards: tuple[Guard, ...]
@@ -69,6 +70,7 @@ class Branch:
     hops: tuple[Place, ...]
     passed: tuple[Term, ...] = ()
     stored: tuple[Term, ...] = ()
+    entered: tuple[Entered, ...] = ()
 
     @property
     def unknown(self) -> tuple[Unknown, ...]:
@@ -120,7 +122,15 @@ def _branch(outcome: Outcome, result: Term) -> Branch:
     state = outcome.state
     stored = tuple(part for part, value in state.stores.items() if step_parameters(value))
     return Branch(
-        state.guards, head_term, post, state.checks, result, state.hops, state.passed, stored
+        state.guards,
+        head_term,
+        post,
+        state.checks,
+        result,
+        state.hops,
+        state.passed,
+        stored,
+        state.entered,
     )
 
 

@@ -31,11 +31,20 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
+class Entered:
+    """A method or function that was entered: its name, and the line that defines it."""
+
+    name: str
+    where: Place
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """Where a branch of the run stands; ``raised`` is what it raises, when it does.
 
     ``passed`` are the parts of the model that were handed to a method as arguments. ``lost`` is why
-    no attribute of the model is known any more, where that is so.
+    no attribute of the model is known any more, where that is so. ``entered`` are the methods of
+    ``hops``.
     """
 
     names: Mapping[str, Term]
@@ -46,6 +55,7 @@ class State:
     raised: Check | None = None
     passed: tuple[Term, ...] = ()
     lost: Unknown | None = None
+    entered: tuple[Entered, ...] = ()
 
     def bound(self, name: str, term: Term) -> State:
         """The state after ``name = term``."""
@@ -59,6 +69,7 @@ class State:
             self.raised,
             self.passed,
             self.lost,
+            self.entered,
         )
 
 

@@ -42,6 +42,22 @@ NORMED = PAIR.replace(
 BOTH_NORMED = PAIR.replace(
     "(self.lm_head, hidden_states)", "(self.lm_head, self.norm(hidden_states))"
 )
+#: A wrapper whose two methods hand on to those of what it holds.
+WRAPPED = (
+    PAIR.replace("class Draft", "class Inner")
+    + """
+
+class Draft(nn.Module):
+    def __init__(self):
+        self.model = Inner()
+
+    def compute_logits(self, hidden_states):
+        return self.model.compute_logits(hidden_states)
+
+    def get_top_tokens(self, hidden_states):
+        return self.model.get_top_tokens(hidden_states)
+"""
+)
 #: The same, written otherwise: other names, other lines, another order.
 REWRITTEN = (
     IMPORTS
