@@ -54,6 +54,9 @@ PURE_METHODS = frozenset(
     ).split()
 )
 
+#: Those of a container that look at what is in it.
+_ITEM_METHODS = frozenset("count difference index intersection issubset issuperset".split())
+
 
 class BuiltinCalls(Statements):
     """Gives Python's builtins their meaning."""
@@ -314,7 +317,7 @@ class BuiltinCalls(Statements):
         if (
             name in PURE_METHODS
             and all(is_plain(v) for v in values[:1])
-            and (container or is_plain(values))
+            and ((container and name not in _ITEM_METHODS) or is_plain((owner, *values)))
         ):
             function = getattr(owner, name)
             result = self._python(
@@ -349,6 +352,8 @@ class BuiltinCalls(Statements):
         self.containers.changes(owner, self.open_guards, self.steps)
         whole = name in ("extend", "update", "sort")
         known = all(isinstance(v, CONTAINERS) for v in (*values, *keywords.values()))
+        if name == "sort" and not is_plain(owner):
+            known = False
         if whole and not (known or (name == "update" and not values)):
             why = f"what .{name}() does to it is not known"
             self.forget(owner, why, frame, line, own=any(map(is_own, values)))

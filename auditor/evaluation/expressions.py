@@ -15,6 +15,7 @@ from auditor import facts as f
 from auditor.evaluation.frame import (
     CONSTANT_TYPES,
     CONTAINERS,
+    IDENTITIES,
     Frame,
     doubtful,
     guard_pair,
@@ -272,6 +273,9 @@ class Expressions(Names):
             )
         usable = (*CONSTANT_TYPES, *CONTAINERS)
         if op in table and isinstance(left, usable) and isinstance(right, usable):
+            if _asks_items(op, left) and not (_items_known(left) and _items_known(right)):
+                own = is_own(left) or is_own(right)
+                return Opaque(f"what {op} makes of values not known", frame.place(line), own=own)
             if _is_large(op, left, right):
                 return Opaque("a large number", frame.place(line))
             if table is IN_PLACE and isinstance(left, list | dict | set):
@@ -462,6 +466,19 @@ def _usual(op: str, values: list[Value]) -> Value:
         if bool(usual) is (op == "or"):
             return usual
     return usual
+
+
+def _asks_items(op: str, left: Value) -> bool:
+    """Whether Python looks at what is in a container, and does not only put it into another."""
+    if isinstance(left, set | frozenset):
+        return op in ("-", "&", "^")
+    return op == "%" and isinstance(left, str | bytes)
+
+
+def _items_known(value: Value) -> bool:
+    if isinstance(value, set | frozenset):
+        return all(is_plain(item) or isinstance(item, IDENTITIES) for item in value)
+    return is_plain(value)
 
 
 def _is_large(op: str, left: Value, right: Value) -> bool:

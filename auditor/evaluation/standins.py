@@ -11,7 +11,7 @@ import types
 from importlib.machinery import ModuleSpec
 
 from auditor.classes import linearise
-from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS
+from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, is_plain
 from auditor.values import (
     UNBOUND,
     Builtin,
@@ -47,6 +47,11 @@ def stand_in(value: Value) -> object:
             return value
         case _:
             return UNBOUND
+
+
+def outside(stand: object) -> object:
+    """The stand-in, and of a container one without what is in it, which Python may ask."""
+    return type(stand)() if isinstance(stand, CONTAINERS) and not is_plain(stand) else stand
 
 
 def _builtin_bases(cls: ClassValue) -> tuple[type, ...]:

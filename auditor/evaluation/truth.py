@@ -8,7 +8,7 @@ the condition where it has one, so that the branch being followed can settle it.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from msgspec import structs
@@ -17,7 +17,7 @@ from auditor import releases
 from auditor.classes import Missing, lookup
 from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, IDENTITIES, Frame, is_plain
 from auditor.evaluation.machine import Machine
-from auditor.evaluation.standins import stand_in
+from auditor.evaluation.standins import outside, stand_in
 from auditor.values import (
     UNBOUND,
     ClassValue,
@@ -222,7 +222,10 @@ class Truth(Machine):
         if is_plain(left) and is_plain(right):
             return bool(self._python(OPERATORS[op], left, right, frame, line))
         if op not in ("==", "!="):
-            a, b = stand_in(left), stand_in(right)
+            for kind in (tuple, list):
+                if isinstance(left, kind) and isinstance(right, kind):
+                    return self._by_items(op, left, right, frame, line)
+            a, b = outside(stand_in(left)), outside(stand_in(right))
             if a is not UNBOUND and b is not UNBOUND:
                 self._python(OPERATORS[op], a, b, frame, line)  # for its exception alone
         else:
@@ -232,6 +235,18 @@ class Truth(Machine):
             if any(kinds) and (is_plain(left) or is_plain(right)):
                 return op == "!="
         return Undecided(f"comparison of a {type(left).__name__} and a {type(right).__name__}")
+
+    def _by_items(
+        self, op: str, left: Sequence[Value], right: Sequence[Value], frame: Frame, line: int
+    ) -> bool | Undecided:
+        """``left < right`` of sequences: the first items that differ decide, then the lengths."""
+        for one, other in zip(left, right, strict=False):
+            same = self.compare("==", one, other, frame, line)
+            if isinstance(same, Undecided):
+                return same
+            if not same:
+                return self.compare(op, one, other, frame, line)
+        return bool(OPERATORS[op](len(left), len(right)))
 
     def _version(
         self, op: str, left: Version, right: Value, frame: Frame, line: int

@@ -64,6 +64,8 @@ class Consequences:
                         return step
                     value, more = step
                     note = note or more
+                case ast.comprehension() if value.true and at in parent.ifs:
+                    return self._made("falls back", f"takes the item: {_short(parent)}", at, module)
                 case ast.comprehension():
                     return self._made("skips", f"leaves the item out: {_short(parent)}", at, module)
                 case ast.keyword():
@@ -95,6 +97,8 @@ class Consequences:
                 if value.true is None:
                     return self._made("falls back", f"uses {value.text}", parent, module)
                 taken = body if value.true else orelse
+                if isinstance(taken, ast.Constant):
+                    return default_value(taken), ""
                 return self._made("falls back", f"uses {_short(taken)}", taken, module)
             case ast.Call(func=func) if func is at:
                 return self._called(value, parent, module)
@@ -240,7 +244,8 @@ class Consequences:
         self, target: ast.expr, value: Value, node: ast.AST, module: Module, depth: int
     ) -> Without:
         """A value under a name, or in an attribute: what the tests on it do."""
-        uses = list(self._uses(target, node, module)) if depth < _DEPTH else []
+        found_uses = self._uses(target, node, module) if depth < _DEPTH else ()
+        uses = sorted(found_uses, key=lambda one: (one.lineno, one.col_offset))
         tests = {module.function(one): one for one in reversed(uses) if _tested(one, module)}
         found = [self.of(use, value, module, depth + 1) for use in tests.values()]
         for does in ("raises", "falls back", "skips"):
@@ -336,10 +341,13 @@ def _compared(at: ast.AST, value: Value, node: ast.Compare) -> Value:
 
 
 def _tested(node: ast.expr, module: Module) -> bool:
-    """Whether a use stands in a test."""
+    """Whether a use stands in a test, or in one that is itself kept under a name."""
     at: ast.AST = node
+    asked = True
     for parent in module.above(node):
         match parent:
+            case ast.Assign(targets=[ast.Name()]):
+                return at is not node and asked
             case ast.If(test=test) | ast.While(test=test) | ast.Assert(test=test):
                 return test is at
             case ast.IfExp(test=test):
@@ -349,8 +357,13 @@ def _tested(node: ast.expr, module: Module) -> bool:
                 return at in ifs
             case ast.stmt():
                 return False
+        asked = asked and (isinstance(parent, ast.Compare | ast.BoolOp) or _is_negated(parent))
         at = parent
     return False
+
+
+def _is_negated(node: ast.AST) -> bool:
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
 
 
 def _block(body: list[ast.stmt]) -> tuple[Does, str]:

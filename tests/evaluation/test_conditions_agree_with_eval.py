@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from itertools import product
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -163,3 +164,36 @@ def test_a_condition_without_open_leaves_is_decided() -> None:
 
 def test_a_condition_on_an_open_leaf_alone_stays_open() -> None:
     assert not isinstance(by_us("one")[0], bool)
+
+
+@pytest.mark.parametrize(
+    ("condition", "answer"),
+    [
+        ("(one, 2) >= (13, 2)", None),
+        ("(13, one) >= (13, 2)", None),
+        ("(14, one) >= (13, 2)", True),
+        ("[12, one] >= [13, 2]", False),
+        ("(1, one) < (1,)", False),
+        ("(one,) < [1]", "TypeError"),
+        ("tuple(map(int, one)) > (1, 2)", None),
+        ('"%d" % (one,) == "1"', None),
+        ('"cu" in "%s" % (one,)', None),
+        ("{one} & {1}", None),
+        ("1 in {1, 2} - {one}", None),
+        ("(lambda made: made.sort() or made[0] == 1)([one, 1])", None),
+        ("sorted([one, 1])[0] == 1", None),
+        ("max(one, 1) == 1", None),
+        ("max([one, 1]) == 1", None),
+        ("sum([one, 1]) == 1", None),
+        ('"".join([one]) == ""', None),
+        ('"{}".format(one) == ""', None),
+        ("[one, 1].index(1) == 1", None),
+        ("[one, 1].count(1) == 1", None),
+        ("str([one]) == ''", None),
+    ],
+)
+def test_what_python_looks_up_in_a_container_counts_as_what_is_in_it(
+    condition: str, answer: object
+) -> None:
+    ours, _ = by_us(condition)
+    assert ours == answer if answer is not None else not isinstance(ours, bool | str), ours

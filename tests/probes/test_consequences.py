@@ -37,6 +37,24 @@ CASES = {
         'if hasattr(model, "x"):\n    model.x()\nelse:\n    raise TypeError',
         ("raises", "TypeError"),
     ),
+    "a test that is kept": (
+        'x = getattr(model, "x", None)\nfit = self.on and x is not None\n'
+        "if not fit:\n    return self.other()\nassert x is not None",
+        ("falls back", "return self.other()"),
+    ),
+    "the first test, deep in a block": (
+        'x = getattr(model, "x", None)\nwith self.lock:\n    if x is None:\n'
+        "        return self.other()\nassert x is not None",
+        ("falls back", "return self.other()"),
+    ),
+    "None, chosen by it": (
+        'x = model.x if hasattr(model, "x") else None\nif x is None:\n    raise ValueError("no x")',
+        ("raises", "ValueError: no x"),
+    ),
+    "an item taken for lack of it": (
+        'return [one for one in self.all if not hasattr(model, "x")]',
+        ("falls back", "takes the item"),
+    ),
     "an assertion": ('assert hasattr(model, "x")', ("raises", "AssertionError")),
     "a body is left out": (
         'if hasattr(model, "x"):\n    model.x()\nself.go()',
