@@ -5,16 +5,14 @@ Everything but click is imported where it is used, so that ``audit --help`` stay
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from auditor import __version__, completion
-from auditor.errors import SourceError, UsageError
+from auditor import __version__, completion, reporting
+from auditor.errors import UsageError
 from auditor.options import (
     OF_A_SECTION,
     OF_THE_DOCUMENT,
@@ -24,15 +22,11 @@ from auditor.options import (
     drift_options,
     options_named,
 )
-from auditor.output import deliver, encodable
-from auditor.reports.text import literal
+from auditor.output import deliver
+from auditor.session import OK, audits, cache_of, opened, request_of
 
 if TYPE_CHECKING:
-    from auditor.api import Request
-    from auditor.coverage import Coverage
-    from auditor.sources.cache import CacheConfig
-    from auditor.sources.plugin import Plugin
-    from auditor.sources.tree import Source
+    pass
 
 _Command = Callable[..., int]
 
@@ -45,7 +39,6 @@ DOCUMENTS = {
     "capabilities": "auditor.probes.document",
     "checkpoint": "auditor.checkpoints.document",
 }
-OK, FINDINGS, USAGE, INCOMPLETE, BUG, INTERRUPTED = 0, 1, 2, 3, 70, 130
 
 EXAMPLES = """
 \b
@@ -114,7 +107,9 @@ def audit(ctx: click.Context, /, **given: Any) -> int:
 
     The audited vLLM is neither imported nor executed.
     """
-    return OK if ctx.invoked_subcommand else _report(Options.of_group(given).configured(ctx))
+    if ctx.invoked_subcommand:
+        return OK
+    return reporting.report(Options.of_group(given).configured(ctx))
 
 
 @audit.command(epilog=EXIT_CODES)
@@ -129,7 +124,7 @@ def explain(ctx: click.Context, /, architecture: str, **given: Any) -> int:
     options = Options.merged(ctx, given)
     if options.format not in (None, "table", "json"):
         raise click.UsageError("explain writes --format table or json only.", ctx)
-    return _explain(options, architecture)
+    return reporting.explained(options, architecture)
 
 
 @audit.command(epilog=EXIT_CODES)
@@ -146,7 +141,7 @@ def shape(ctx: click.Context, /, architecture: str | None, **given: Any) -> int:
     options = Options.merged(ctx, given)
     if options.format not in (None, "table", "json"):
         raise click.UsageError("shape writes --format table or json only.", ctx)
-    return _shape(options, architecture)
+    return reporting.shaped(options, architecture)
 
 
 @audit.command(epilog=EXIT_CODES)
@@ -165,7 +160,7 @@ def baseline(ctx: click.Context, /, **given: Any) -> int:
 
     # The text is for machines too: what is told beside it goes to stderr.
     options = replace(Options.merged(ctx, given), format="toml")
-    return run_baseline(options, _audits(options))
+    return run_baseline(options, audits(options))
 
 
 @audit.command(epilog=KINDS_OF_CHANGE + DRIFT_EXIT_CODES)
@@ -183,7 +178,7 @@ def drift(ctx: click.Context, /, **given: Any) -> int:
     names = Wanted.__dataclass_fields__
     wanted = Wanted(**{name: given.pop(name) for name in names})
     options = Options.merged(ctx, given)
-    return run_drift(options, wanted, _audits(options))
+    return run_drift(options, wanted, audits(options))
 
 
 @audit.command(epilog=EXIT_CODES)
@@ -229,8 +224,8 @@ def checkpoint(
     return command.run(
         asked,
         options,
-        lambda: (_source(options), _request(options, ())),
-        _cache(options).folder,
+        lambda: (opened(options), request_of(options, ())),
+        cache_of(options).folder,
     )
 
 
@@ -286,22 +281,7 @@ def capabilities(
     options = Options.merged(ctx, given)
     if options.format not in (None, "table", "json"):
         raise click.UsageError("capabilities writes --format table or json only.", ctx)
-    return _capabilities(options, every=discover, against=against)
-
-
-def _capabilities(options: Options, *, every: bool, against: str | None) -> int:
-    from auditor.probes import report
-    from auditor.probes.command import discovered
-
-    source = _source(options)
-    other = _source(replace(options, vllm=against)) if against is not None else None
-    document = discovered(source, _cache(options).folder, every=every, against=other)
-    if options.for_people:
-        text = report.render(document, width=options.columns, color=options.in_color)
-    else:
-        text = report.render_json(document)
-    deliver(text, options)
-    return INCOMPLETE if document.undecided else OK
+    return reporting.probes(options, every=discover, against=against)
 
 
 def _no_rule(code: str) -> UsageError:
@@ -348,273 +328,3 @@ def schema(ctx: click.Context, /, document: str, **given: Any) -> int:
     options = Options.merged(ctx, given)
     deliver(json.dumps(json_schema(), indent=2) + "\n", options)
     return OK
-
-
-def _report(options: Options) -> int:
-    if options.live is not None or options.live_timeout is not None:
-        return _live(options)
-    from auditor import publishing
-
-    publishing.check_usage(options)
-    if options.format == "html":
-        return _page(options)
-    if options.compared:
-        raise UsageError("only --format html compares several sources", where="--vllm")
-    coverage = _audit(options, options.arch)
-    if options.into is not None:
-        stale = publishing.write_section(_rendered(coverage, options), options)
-        click.echo(f"{options.into}: {_SECTION[stale, options.check]}", err=True)
-    else:
-        stale = False
-        deliver(_rendered(coverage, options), options)
-    if options.summary is not None:
-        publishing.summarise(coverage, options)
-    _say_what_is_missing(coverage, options)
-    return FINDINGS if stale and options.check else _exit_code(coverage, options)
-
-
-#: What became of a section, by whether it differed, and whether it was only to be compared.
-_SECTION = {
-    (True, False): "written",
-    (True, True): "would be written",
-    (False, False): "as it was",
-    (False, True): "up to date",
-}
-
-
-def _page(options: Options) -> int:
-    from auditor.api import Resources
-    from auditor.reports import html
-    from auditor.several import audit_each
-
-    if options.compared:
-        sources = (_source(replace(options, vllm=spec)) for spec in options.every_vllm)
-        resources = Resources(_cache(options).folder)
-        coverages = audit_each(sources, _request(options, options.arch), resources)
-    else:
-        coverages = [_audit(options, options.arch)]
-    deliver(html.render(coverages, only=options.only), options)
-    codes = {_exit_code(coverage, options) for coverage in coverages}
-    return next(code for code in (FINDINGS, INCOMPLETE, OK) if code in codes)
-
-
-def _live(options: Options) -> int:
-    from auditor.api import Resources
-    from auditor.live import command
-
-    command.check(options)
-    return command.run(options, _request(options, options.arch), Resources(_cache(options).folder))
-
-
-def _explain(options: Options, architecture: str) -> int:
-    from glob import escape
-
-    from auditor.reports import explain, json
-
-    coverage = _audit(options, (escape(architecture),))
-    if options.for_people:
-        width, color = options.columns, options.in_color
-        text = explain.render(coverage, architecture, width=width, color=color)
-    else:
-        text = json.render(coverage)
-    deliver(text, options)
-    return _exit_code(coverage, options)
-
-
-def _shape(options: Options, architecture: str | None) -> int:
-    from glob import escape
-
-    from auditor.reports import shape
-
-    _must_be_compared(options)
-    coverage = _audit(options, (escape(architecture),) if architecture else ())
-    if options.for_people:
-        width, color, detailed = options.columns, options.in_color, architecture is not None
-        text = shape.render(coverage, width=width, color=color, detailed=detailed)
-    else:
-        text = shape.render_json(coverage)
-    deliver(text, options)
-    return _exit_code(coverage, options)
-
-
-def _audits(options: Options) -> Callable[[str | None, Sequence[str]], Coverage]:
-    """Audits of what ``--vllm`` names, and of what ``--against`` does, on platforms."""
-
-    def run(spec: str | None, platforms: Sequence[str]) -> Coverage:
-        chosen = replace(options, platform=tuple(platforms) or options.platform)
-        if spec is None:
-            return _audit(chosen, options.arch)
-        try:
-            return _audit(replace(chosen, vllm=spec), (), why="given by --against")
-        except SourceError as error:
-            raise _of_against(error) from error
-
-    return run
-
-
-def _of_against(error: SourceError) -> SourceError:
-    """The error in the words of the option that the source was named by."""
-    where, step = (text.replace("--vllm", "--against") for text in (error.where, error.next_step))
-    return SourceError(error.what, where=where, next_step=step)
-
-
-def _must_be_compared(options: Options) -> None:
-    """Shapes are those of the method that a capability agrees with; without one there is none."""
-    from auditor.rulesdata import capability
-
-    rule = capability(options.capability or "")
-    if rule.agrees_with is None:
-        raise UsageError(
-            f"{rule.name} agrees with no method, so that there is no head path to show",
-            where="--capability",
-            next_step="Ask without `shape`.",
-        )
-
-
-def _source(options: Options, why: str | None = None) -> Source:
-    """The tree to audit; says which one it is, and why, before anything can go wrong with it."""
-    from auditor.sources.open import open_source
-    from auditor.sources.progress import console_progress
-
-    progress = console_progress(quiet=options.quiet)
-    spec, folder, by = options.source
-    source = open_source(spec, cwd=folder, cache=_cache(options), progress=progress)
-    if not options.quiet:
-        line = literal(f"{source.label} from {source.origin} ({why or by or source.why})")
-        click.echo(encodable(line), err=not (options.for_people and options.to_stdout))
-    return source
-
-
-def _plugins(options: Options) -> tuple[Plugin, ...]:
-    """The plugins over the tree, in the order in which they were named; says which they are."""
-    if not options.plugin:
-        return ()
-    from auditor.rulesdata import target
-    from auditor.sources.plugin import open_plugin
-    from auditor.sources.progress import console_progress
-
-    rule = target()
-    groups = (rule.plugins.platform_group, rule.plugins.general_group)
-    progress = console_progress(quiet=options.quiet)
-    found: dict[str, Plugin] = {}
-    for spec in options.plugin:
-        for plugin in open_plugin(
-            spec, groups, rule.package.name, cwd=Path.cwd(), cache=_cache(options),
-            progress=progress,
-        ):  # fmt: skip
-            if plugin.name in found:
-                what = f"the plugin {plugin.name} is named twice"
-                raise UsageError(what, where=f"--plugin {spec}", next_step="Name it once.")
-            found[plugin.name] = plugin
-            if not options.quiet:
-                line = literal(f"with {plugin.label} from {plugin.origin}")
-                click.echo(encodable(line), err=not (options.for_people and options.to_stdout))
-    return tuple(found.values())
-
-
-def _cache(options: Options) -> CacheConfig:
-    from auditor.sources.cache import CacheConfig
-
-    if options.no_cache:
-        return CacheConfig.off()
-    return CacheConfig.at(Path(options.cache_dir)) if options.cache_dir else CacheConfig.default()
-
-
-def _request(options: Options, architectures: tuple[str, ...]) -> Request:
-    from auditor.api import Request
-
-    if both := set(options.with_module) & set(options.without_module):
-        raise UsageError("cannot be installed and missing", where=", ".join(sorted(both)))
-    return Request(
-        platforms=tuple(dict.fromkeys(options.platform)),
-        architectures=architectures,
-        assume=dict(options.assume),
-        env=dict(options.env),
-        run_imports=not options.no_imports,
-        with_modules=options.with_module,
-        without_modules=options.without_module,
-        capability=options.capability or "",
-        registry=tuple(name for given in options.registry for name in given.split(",")),
-        rules=options.rules,
-        overrides=dict(options.override),
-    )
-
-
-def _audit(options: Options, architectures: tuple[str, ...], why: str | None = None) -> Coverage:
-    """The document; a glob without a match is an error, even where another one matches."""
-    from auditor.api import Resources
-    from auditor.api import audit as run
-
-    source, request = _source(options, why), _request(options, architectures)
-    try:
-        plugins = _plugins(options)
-        coverage = run(source, request, Resources(_cache(options).folder), plugins)
-    except UsageError as error:
-        if error.where != "--arch":
-            raise
-        if not request.architectures:
-            what = f"the registry of {source.label} has no draft models"
-            raise UsageError(what, next_step="Check that --vllm names a whole release.") from error
-        raise _no_architecture(request.architectures[0], source, request) from error
-    for glob in request.architectures:
-        if not any(fnmatchcase(row.architecture, glob) for row in coverage.rows):
-            raise _no_architecture(glob, source, request)
-    return coverage
-
-
-def _no_architecture(glob: str, source: Source, request: Request) -> UsageError:
-    """The error for a name or glob without a match; costs a second audit, without imports."""
-    from auditor.api import audit as run
-    from auditor.reports.names import hint
-
-    everything = run(source, replace(request, architectures=(), run_imports=False))
-    known = sorted({row.architecture for row in everything.rows})
-    what = f"no architecture of {source.label} is called {glob!r}"
-    return UsageError(what, next_step=hint(glob, known))
-
-
-def _rendered(coverage: Coverage, options: Options) -> str:
-    from auditor.reports.rows import filtered
-
-    match "markdown" if options.into is not None else options.format:
-        case "json":
-            from auditor.reports import json
-
-            return json.render(filtered(coverage, options.only))
-        case "csv":
-            from auditor.reports import csv
-
-            return csv.render(filtered(coverage, options.only))
-        case "markdown":
-            from auditor.reports import markdown
-
-            return markdown.render(coverage, only=options.only)
-        case "sarif" | "github":
-            from auditor import publishing
-
-            return publishing.for_host(coverage, options)
-        case _:
-            from auditor.reports import table
-
-            width, color = options.columns, options.in_color
-            return table.render(coverage, width=width, color=color, only=options.only)
-
-
-def _say_what_is_missing(coverage: Coverage, options: Options) -> None:
-    """On stderr, what a table would say and rows alone do not."""
-    from auditor.reports.rows import filtered
-
-    rows_only = options.format in ("json", "csv")
-    if rows_only and options.only and not filtered(coverage, options.only).rows:
-        click.echo(f"no row has {', '.join(options.only)}", err=True)
-    if options.format == "csv" and coverage.undecided:
-        count = len(coverage.undecided)
-        click.echo(f"not decided: {count}; --format json lists them", err=True)
-
-
-def _exit_code(coverage: Coverage, options: Options) -> int:
-    from auditor.reports.rows import is_complete, occurring
-
-    if occurring(coverage).intersection(options.fail_on):
-        return FINDINGS
-    return OK if is_complete(coverage) else INCOMPLETE

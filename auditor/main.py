@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import click
 
-from auditor import cli
+from auditor import cli, session
 from auditor.errors import DraftauditError
 from auditor.reports.text import literal
 
@@ -29,24 +29,24 @@ def run(command: click.Command, args: Sequence[str], prog_name: str) -> int:
         result = command.main(list(args), prog_name=prog_name, standalone_mode=False)
     except DraftauditError as error:
         _complain(error.message)
-        return cli.USAGE
+        return session.USAGE
     except click.ClickException as error:
         _complain(error.format_message())
         if isinstance(error, click.UsageError) and error.ctx is not None:
             click.echo(f"Try '{error.ctx.command_path} --help'.", err=True)
-        return cli.USAGE
+        return session.USAGE
     except click.Abort:
         _complain("interrupted")
-        return cli.INTERRUPTED
+        return session.INTERRUPTED
     except SystemExit:
         # click exits by itself in two cases: it wrote a shell completion, or nobody reads its
         # help any more. For the latter it says 1, which means findings here.
-        return cli.OK
+        return session.OK
     except Exception:  # noqa: BLE001 - the boundary of the program
         traceback.print_exc()
         _complain("this is a bug in draftaudit; please report it with the lines above")
-        return cli.BUG
-    return result if isinstance(result, int) else cli.OK
+        return session.BUG
+    return result if isinstance(result, int) else session.OK
 
 
 def _complain(message: str) -> None:
@@ -68,7 +68,7 @@ def _leave(code: int) -> NoReturn:
     Freeing the modules and classes of a cold run takes a tenth of its time. What waits to be
     written is written first; a stream that cannot be, and every error, ends as Python ends.
     """
-    if code in (cli.OK, cli.FINDINGS, cli.INCOMPLETE):
+    if code in (session.OK, session.FINDINGS, session.INCOMPLETE):
         try:
             sys.stdout.flush()
             sys.stderr.flush()

@@ -132,13 +132,17 @@ def _load_rules(
     ctx: click.Context, param: click.Parameter, values: Sequence[str]
 ) -> tuple[str, ...]:
     """Folders with rules of the user, in force from here on: other options may name them."""
-    if values:
+    _lay_over(ctx, values)
+    return tuple(values)
+
+
+def _lay_over(ctx: click.Context, folders: Sequence[str | Path]) -> None:
+    if folders:
         from auditor.rulechecks import check
         from auditor.rulesdata import laid_over
 
-        check(values)
-        ctx.with_resource(laid_over(values))
-    return tuple(values)
+        check(folders)
+        ctx.with_resource(laid_over(folders))
 
 
 def pairs_split_at(*, last: bool) -> _Callback:
@@ -305,8 +309,6 @@ def _configure(ctx: click.Context, param: click.Parameter, value: str | None) ->
     What is wrong with it is told by the command that needs it: one may still say ``--config``.
     """
     from auditor import config
-    from auditor.rulechecks import check
-    from auditor.rulesdata import laid_over, platform_names
 
     if value is None and _CONFIG in ctx.meta:
         return
@@ -318,9 +320,9 @@ def _configure(ctx: click.Context, param: click.Parameter, value: str | None) ->
         elif value != config.NONE:
             found = config.read(Path(value))
         if found is not None:
-            if found.rules:
-                check(found.rules)
-                ctx.with_resource(laid_over(found.rules))
+            from auditor.rulesdata import platform_names
+
+            _lay_over(ctx, found.rules)
             config.check_platforms(found, platform_names())
         ctx.meta[_CONFIG] = found
     except DraftauditError as error:

@@ -134,23 +134,6 @@ def write_section(text: str, options: Options) -> bool:
     return before != after
 
 
-def check_usage(options: Options) -> None:
-    """Options that exclude or demand each other.
-
-    Raises:
-        UsageError: two that do not go together were given.
-    """
-    if options.into is None:
-        for name, given in (("--marker", options.marker), ("--check", options.check)):
-            if given:
-                raise UsageError("has a meaning only with --into", where=name)
-        return
-    if options.format not in (None, "markdown"):
-        raise UsageError(f"writes Markdown, not {options.format}", where="--into")
-    if options.output is not None:
-        raise UsageError("cannot be combined with -o", where="--into")
-
-
 def summarise(coverage: Coverage, options: Options) -> None:
     """Append the summary to the file that was asked for; says so where it has no room."""
     _summarise(

@@ -70,6 +70,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.publishing",),
     ("auditor.live", "auditor.cost", "auditor.several", "auditor.checkpoints", "auditor.probes"),
     ("auditor.drift_command",),
+    ("auditor.session",),
+    ("auditor.reporting",),
     ("auditor.cli",),
     ("auditor.main",),
     ("auditor.action",),

@@ -537,9 +537,9 @@ def test_help_imports_nothing_heavy(entry: str) -> None:
 def test_a_process_ends_as_its_command_did(tmp_path: Path) -> None:
     """It ends without taking itself apart, and yet everything that it wrote is there."""
     code = (
-        "import atexit, sys; from auditor import cli, main\n"
+        "import atexit, sys; from auditor import main, reporting\n"
         "atexit.register(print, 'taken apart')\n"
-        "cli._report = lambda options: print('x' * 100_000) or {code}\n"
+        "reporting.report = lambda options: print('x' * 100_000) or {code}\n"
         "sys.argv = ['audit']; main.audit()"
     )
     for ends, apart in ((0, False), (1, False), (3, False), (2, True), (70, True)):
@@ -551,8 +551,8 @@ def test_a_process_ends_as_its_command_did(tmp_path: Path) -> None:
 
 BROKEN_PIPE = """
 import sys
-from auditor import cli, main
-cli._report = lambda options: cli.deliver("line\\n" * 200_000, options) or {code}
+from auditor import main, reporting
+reporting.report = lambda options: reporting.deliver("line\\n" * 200_000, options) or {code}
 sys.argv = ["audit", *{args!r}]
 main.audit()
 """
