@@ -316,6 +316,10 @@ def _rendered(found: Drift, options: Options) -> str:
             from auditor.reports.drift import csv
 
             return csv.render(found)
+        case "html":
+            from auditor.reports.drift import html
+
+            return html.render(found)
         case "markdown":
             from auditor.reports.drift import markdown
 

@@ -79,7 +79,12 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 )
 
 #: What a package may import beside itself, where the order alone would allow more.
-NARROW = {"auditor.reports": {"auditor.coverage", "auditor.changes", "auditor.errors"}}
+NARROW = {
+    "auditor.reports": {
+        "auditor.coverage", "auditor.changes", "auditor.errors",
+        "auditor.drift",  # a page compares versions as audit drift does
+    }
+}  # fmt: skip
 
 #: Modules with one importer each.
 ONLY_FROM = {"auditor.cli": {"auditor.main"}}

@@ -31,6 +31,8 @@ from auditor.reports.text import literal
 
 _FILES = resources.files("auditor.reports") / "html_page"
 
+_TEMPLATES = ("page.html", "drift.html")
+
 #: Runs before anything is drawn, so that nothing is drawn twice.
 _EARLY = "document.documentElement.className='js'"
 
@@ -84,25 +86,32 @@ def _occurring(coverages: Sequence[Coverage], shown: frozenset[str]) -> dict[str
 
 
 def _filled(**what: object) -> str:
-    style, script = _text("style.css"), _text("page.js")
-    return (
-        _environment()
-        .get_template("page.html")
-        .render(
-            style=style,
-            early=Markup(_EARLY),
-            script=script,
-            policy=_policy([style], [_EARLY, script]),
-            **what,
-        )
-    )
+    scripts = {"early": Markup(_EARLY), "script": _text("page.js")}
+    return filled("page.html", "style.css", scripts=scripts, **what)
+
+
+def filled(
+    template: str, style: str, *, scripts: Mapping[str, str] | None = None, **what: object
+) -> str:
+    """A page of this folder's files, with a policy that lets nothing else in.
+
+    Args:
+        template: the file of the page.
+        style: the file of its style.
+        scripts: what it runs, by the name that the template has for it.
+        what: what the template names.
+    """
+    known = scripts or {}
+    text, policy = _text(style), _policy([_text(style)], list(known.values()))
+    page = _environment().get_template(template)
+    return page.render(style=text, policy=policy, **known, **what)
 
 
 @cache
 def _environment() -> Environment:
     """Everything that is put into the template is escaped, and shown literally."""
     environment = Environment(
-        loader=DictLoader({"page.html": _text("page.html")}),
+        loader=DictLoader({name: _text(name) for name in _TEMPLATES}),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_literal,
@@ -131,7 +140,7 @@ def _policy(styles: Sequence[str], scripts: Sequence[str]) -> str:
     rules: Mapping[str, str] = {
         "default-src": "'none'",
         "style-src": " ".join(map(_hash, styles)),
-        "script-src": " ".join(map(_hash, scripts)),
+        "script-src": " ".join(map(_hash, scripts)) or "'none'",
         "img-src": "data:",
         "base-uri": "'none'",
         "form-action": "'none'",

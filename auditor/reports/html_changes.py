@@ -1,40 +1,38 @@
-"""What the HTML report says of two versions: which cells changed, and in which way.
+"""What the HTML report says of two versions: the changes of a drift, as far as cells show them.
 
-A cell is compared by its verdict first; where that stays, by the class and by the head path.
+What counts as a change, and of which kind it is, is said by :mod:`auditor.drift`, so that a page
+and ``audit drift`` agree. Remarks that come and go are listed with each version instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal
-
 import msgspec
 
-from auditor.coverage import Coverage, Head, Row
+from auditor.changes import Change as Told
+from auditor.changes import Kind
+from auditor.coverage import Coverage, Row
+from auditor.drift import drift
 from auditor.reports import rows as view
-
-Kind = Literal[
-    "lost", "unsafe", "unloadable", "gained", "loadable", "verdict", "head", "moved", "added",
-    "removed",
-]  # fmt: skip
 
 #: How each kind is announced, in the order of the report: what may break a user comes first.
 TITLES: dict[Kind, str] = {
     "lost": "Lost the method",
-    "unsafe": "Became unsafe",
-    "unloadable": "Can no longer be loaded",
+    "unsafe": "Unsafe now",
+    "silent": "Silently worse: the logits changed, the method did not",
+    "added-without": "New architectures without the method",
+    "unimportable": "Can no longer be loaded",
+    "undecided": "Can no longer be said",
     "gained": "Gained the method",
-    "loadable": "Can be loaded now",
+    "importable": "Can be loaded now",
+    "decided": "Can be said now",
     "verdict": "Another verdict",
-    "head": "Another head path, same verdict",
-    "moved": "Another class, same verdict",
+    "head-path": "Another head path",
+    "method-path": "The method computes something else",
+    "moved": "Another class",
+    "owner": "The method comes from another class",
     "added": "New architectures",
     "removed": "Architectures removed",
 }
-
-#: Verdicts of classes that answer ``hasattr`` with yes, and of those that nothing can load.
-_HAVE = frozenset({"yes", "yes?", "unsafe"})
-_UNLOADABLE = frozenset({"import", "absent"})
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -57,15 +55,14 @@ class Change(msgspec.Struct, frozen=True):
 
 def changes(before: Coverage, after: Coverage) -> tuple[Change, ...]:
     """What changed between two documents, on the platforms that both have, by kind and name."""
-    shared = tuple(name for name in after.platforms if name in before.platforms)
-    old, new = _cells(before), _cells(after)
-    names = sorted({name for name, platform in (*old, *new) if platform in shared})
+    shared = frozenset(before.platforms) & frozenset(after.platforms)
+    old, new = _rows(before), _rows(after)
     groups: dict[tuple[Kind, str, str, str], list[str]] = {}
-    for name in names:
-        for platform in shared:
-            pair = old.get((name, platform)), new.get((name, platform))
-            for kind, was, now in _differences(*pair):
-                groups.setdefault((kind, name, was, now), []).append(platform)
+    for told in drift(before, after).changes:
+        if told.kind in TITLES and told.platform in shared:
+            place = told.architecture, told.platform
+            was, now = _sides(told, old.get(place), new.get(place))
+            groups.setdefault((told.kind, told.architecture, was, now), []).append(told.platform)
     order = list(TITLES)
     found = (
         Change(kind, name, tuple(platforms), was, now)
@@ -74,56 +71,12 @@ def changes(before: Coverage, after: Coverage) -> tuple[Change, ...]:
     return tuple(sorted(found, key=lambda change: (order.index(change.kind), change.architecture)))
 
 
-_Cell = tuple[Row, Head | None]
+def _rows(coverage: Coverage) -> dict[tuple[str, str], Row]:
+    return {(row.architecture, row.platform): row for row in coverage.rows}
 
 
-def _cells(coverage: Coverage) -> dict[tuple[str, str], _Cell]:
-    heads = {(head.class_, name): head for head in coverage.heads for name in head.platforms}
-    return {
-        (row.architecture, row.platform): (
-            row,
-            heads.get((f"{row.module}.{row.class_}", row.platform)),
-        )
-        for row in coverage.rows
-    }
-
-
-def _differences(old: _Cell | None, new: _Cell | None) -> Iterator[tuple[Kind, str, str]]:
-    if old is None and new is not None:
-        yield "added", "", new[0].verdict
-    elif old is not None and new is None:
-        yield "removed", old[0].verdict, ""
-    elif old is not None and new is not None:
-        if old[0].verdict != new[0].verdict:
-            was, now = old[0].verdict, new[0].verdict
-            yield _kind(was, now), was, now
-            return
-        yield from _below_the_verdict(old, new)
-
-
-def _kind(was: str, now: str) -> Kind:
-    """What a change of verdict means; an open one on either side is no gain and no loss."""
-    if "?" in (was, now):
-        return "verdict"
-    if now in _UNLOADABLE:
-        return "lost" if was in _HAVE else "verdict" if was in _UNLOADABLE else "unloadable"
-    if now == "unsafe":
-        return "unsafe"
-    if (was in _HAVE) != (now in _HAVE):
-        return "gained" if now in _HAVE else "lost"
-    return "loadable" if was in _UNLOADABLE else "verdict"
-
-
-def _below_the_verdict(old: _Cell, new: _Cell) -> Iterator[tuple[Kind, str, str]]:
-    was, now = _path(old[1]), _path(new[1])
-    if was and now and was != now:
-        yield "head", was, now
-    if old[0].class_ is not None and new[0].class_ is not None:
-        before, after = view.resolves_to(old[0]), view.resolves_to(new[0])
-        if before != after:
-            yield "moved", before, after
-
-
-def _path(head: Head | None) -> str:
-    """The head path of the method that the capability must agree with; empty where none is."""
-    return head.logits.brief if head is not None and head.logits is not None else ""
+def _sides(told: Told, old: Row | None, new: Row | None) -> tuple[str, str]:
+    """What was and what is; classes as briefly as the rest of the page has them."""
+    if told.kind == "moved" and old is not None and new is not None:
+        return view.resolves_to(old), view.resolves_to(new)
+    return told.before or "", told.after or ""

@@ -187,8 +187,10 @@ def grouped(changes: Sequence[Change]) -> Iterator[Group]:
 def _gist(groups: Sequence[Group]) -> Iterator[str]:
     words = {
         TITLES["lost"]: "lost",
-        TITLES["unsafe"]: "became unsafe",
-        TITLES["unloadable"]: "unloadable",
+        TITLES["unsafe"]: "unsafe now",
+        TITLES["silent"]: "silently worse",
+        TITLES["added-without"]: "new without it",
+        TITLES["unimportable"]: "unloadable",
         TITLES["gained"]: "gained",
         TITLES["added"]: "new",
         TITLES["removed"]: "removed",

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.resources import files
 from typing import get_args
 
@@ -13,6 +14,7 @@ from auditor.changes import KINDS, SCHEMA_VERSION, Change, Drift, Kind, Undecide
 from auditor.coverage import SourceInfo
 from auditor.drift import drift
 from auditor.reports import github, sarif, summary
+from auditor.reports.drift import html
 from auditor.reports.drifted import report_of_drift
 
 from .hosting import TEXTS
@@ -143,3 +145,27 @@ def test_an_accepted_gap_says_why() -> None:
     (first, _) = told(document(accepted))
     assert first[0] == "notice"
     assert first[2].endswith("(accepted: written next month)")
+
+
+# ---- the page ---------------------------------------------------------------------------------
+
+
+def test_the_page_tells_every_change_and_asks_the_network_for_nothing() -> None:
+    found = drift(coverage(tree(PAIR)), coverage(tree(NORMED)))
+    page = html.render(found)
+    assert "<strong>FAIL</strong> silent" in page
+    assert f"{DRAFT}:{line_of(tree(NORMED), DRAFT, 'def compute_logits')}" in page
+    assert "<script" not in page
+    assert not re.search(r"(?:src|href)=\"(?!data:)", page)
+    assert html.render(found) == page
+
+
+def test_the_page_shows_hostile_words_literally() -> None:
+    hostile = "</td><script>alert(1)</script>\u202e"
+    page = html.render(document(changed(architecture=hostile, message=hostile, note=hostile)))
+    assert "<script" not in page
+    assert "\u202e" not in page
+
+
+def test_the_page_says_that_nothing_changed() -> None:
+    assert "Nothing changed." in html.render(document())

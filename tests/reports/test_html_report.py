@@ -11,11 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from trees.drifting import NORMED, PAIR, tree
+from trees.minivllm import coverage
 
+from auditor.changes import KINDS
 from auditor.coverage import VERDICTS, Coverage, Row, VerdictName
+from auditor.drift import drift
 from auditor.errors import UsageError
 from auditor.reports import html
-from auditor.reports.html_changes import Change, changes
+from auditor.reports.html_changes import TITLES, Change, changes
 from auditor.reports.html_chart import Counted, charts
 from auditor.reports.html_data import Pool
 from auditor.reports.html_view import CLASSES
@@ -226,23 +230,23 @@ def _compared(before: Sequence[Row], after: Sequence[Row]) -> tuple[Change, ...]
     [
         ("no", "yes", "gained"),
         ("no", "yes?", "gained"),
-        ("import", "yes", "gained"),
+        ("import", "yes", "importable"),
         ("yes", "no", "lost"),
         ("yes?", "stub", "lost"),
-        ("yes", "import", "lost"),
-        ("yes", "absent", "lost"),
+        ("yes", "import", "unimportable"),
+        ("yes", "absent", "unimportable"),
         ("unsafe", "no", "lost"),
         ("yes", "unsafe", "unsafe"),
         ("no", "unsafe", "unsafe"),
-        ("no", "import", "unloadable"),
-        ("n/a", "absent", "unloadable"),
-        ("import", "no", "loadable"),
+        ("no", "import", "unimportable"),
+        ("n/a", "absent", "unimportable"),
+        ("import", "no", "importable"),
         ("import", "absent", "verdict"),
         ("yes", "yes?", "verdict"),
         ("unsafe", "yes", "verdict"),
         ("no", "n/a", "verdict"),
-        ("?", "yes", "verdict"),
-        ("yes", "?", "verdict"),
+        ("?", "yes", "decided"),
+        ("yes", "?", "undecided"),
     ],
 )
 def test_a_change_of_verdict_has_a_kind(before: VerdictName, after: VerdictName, kind: str) -> None:
@@ -268,17 +272,28 @@ def test_another_head_path_with_the_same_verdict_is_a_change() -> None:
     def with_path(brief: str) -> Coverage:
         head = replace(told().heads[0])
         assert head.logits is not None
-        logits = replace(head.logits, brief=brief)
+        logits = replace(head.logits, brief=brief, fingerprint=brief)
         return replace(told(), heads=(replace(head, logits=logits),))
 
     (change,) = changes(with_path("lm_head"), with_path("lm_head ∘ norm"))
-    assert (change.kind, change.before, change.after) == ("head", "lm_head", "lm_head ∘ norm")
+    assert (change.kind, change.before, change.after) == ("head-path", "lm_head", "lm_head ∘ norm")
     assert change.platforms == PLATFORMS
+
+
+def test_the_page_and_the_drift_say_the_same() -> None:
+    trees = coverage(tree(PAIR)), coverage(tree(NORMED))
+    told = {(c.kind, c.architecture) for c in drift(*trees).changes if c.kind in TITLES}
+    assert {(change.kind, change.architecture) for change in changes(*trees)} == told
+    assert ("silent", "DraftModel") in told
+
+
+def test_every_kind_of_change_of_a_cell_has_a_title() -> None:
+    assert set(KINDS) - set(TITLES) == {"finding", "finding-gone", "stale"}
 
 
 def test_what_is_new_and_what_is_gone_is_said_with_its_verdict() -> None:
     assert _compared([], [mtp("cuda")]) == (
-        Change("added", "DeepSeekMTPModel", ("cuda",), "", "no"),
+        Change("added-without", "DeepSeekMTPModel", ("cuda",), "", "no"),
     )
     assert _compared([mtp("cuda")], []) == (
         Change("removed", "DeepSeekMTPModel", ("cuda",), "no", ""),
@@ -292,13 +307,12 @@ def test_platforms_that_one_document_lacks_are_not_compared() -> None:
 
 
 def test_platforms_with_the_same_change_share_a_line() -> None:
-    found = changes(*two())
-    assert [change.kind for change in found] == ["gained", "added", "added"]
-    assert found[0].platforms == ("rocm",)
-    assert {change.after: change.platforms for change in found[1:]} == {
-        "unsafe": ("cuda",),
-        "import": PLATFORMS[1:],
-    }
+    found = [(change.kind, change.after, change.platforms) for change in changes(*two())]
+    assert found == [
+        ("unsafe", "unsafe", ("cuda",)),
+        ("gained", "yes?", ("rocm",)),
+        ("added", "import", PLATFORMS[1:]),
+    ]
 
 
 def test_every_pair_of_versions_is_in_the_data() -> None:

@@ -230,7 +230,7 @@
     const target = { v: there ? state.v : state.base, open: { architecture: item.architecture, platform: item.platforms[0] } };
     const link = h("a", { href: address(target), click: (event) => { if (there) { event.preventDefault(); show(target.open); } } }, h("code", {}, item.architecture));
     const part = (text) => (text in page.verdicts ? badge(text) : h("code", {}, text || "no head path"));
-    const both = item.kind !== "added" && item.kind !== "removed";
+    const both = item.before !== "" && item.after !== "";
     return h("li", {}, link, " ", h("span", { class: "on" }, item.platforms.join(" ")), " ",
       both ? [part(item.before), " → ", part(item.after)] : part(item.before || item.after));
   }
