@@ -511,8 +511,10 @@ def _session(
 ) -> Session:
     from auditor.plugins.session import Session
 
-    config = engine_rule().config.class_
-    return Session(plugins, files, target(), version, eager=request.run_imports, config=config)
+    config, asked = engine_rule().config.class_, capability(request.capability)
+    probed = frozenset(filter(None, (asked.probed, asked.agrees_with)))
+    eager = request.run_imports
+    return Session(plugins, files, target(), version, eager=eager, config=config, probed=probed)
 
 
 def _in_two(asked: Asked, tables: list[tuple[Platform, Table]]) -> list[PlatformAnswer]:

@@ -15,13 +15,15 @@ class Effect:
     """A store into an attribute, or a call by which something is registered.
 
     ``owner`` is the object whose attribute it is, and None for a call; ``name`` is the attribute,
-    or the first argument of the call; ``method`` is the method that is called.
+    or the first argument of the call; ``method`` is the method that is called. ``by`` is the
+    expression that gives the name, where it is no constant.
     """
 
     owner: f.Expr | None
     name: str
     line: int
     method: str = ""
+    by: f.Expr | None = None
 
     def registers(self, method: str) -> bool:
         """Whether it is a call of this method, or a store into something."""
@@ -41,6 +43,8 @@ def effects_in(body: Iterable[f.Stmt]) -> Iterator[Effect]:
                 value=f.Call(func=f.Name(id="setattr"), args=(owner, f.Const(value=name), _))
             ):
                 yield Effect(owner, str(name), line)
+            case f.Do(value=f.Call(func=f.Name(id="setattr"), args=(owner, by, _))):
+                yield Effect(owner, "", line, by=by)
             case f.Do(value=f.Call(func=f.Attr(attr=method), args=args)):
                 first = args[0] if args else None
                 name = str(first.value) if isinstance(first, f.Const) else ""

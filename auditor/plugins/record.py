@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _Keywords = tuple[tuple[str, Value], ...]
-#: Where Python looks for an importer: whoever changes these imports as it likes.
+#: Parts of an exact version.
+_NAMES = ("__name__", "__qualname__", "__module__")
 _PARTS = ("public", "base_version", "release", "major", "minor", "micro", "is_devrelease")
-_HOOKS = ("sys.meta_path", "sys.path_hooks", "sys.path")
 
 
 class Made(NamedTuple):
@@ -67,6 +67,7 @@ class Recording(ImportRun):
         versions: of the package and of the plugins, as far as they say them.
         made: modules of plugins that are no Python source.
         config: the class that holds the speculative configuration, dotted.
+        probed: the attributes that rows are about.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Recording(ImportRun):
         versions: Mapping[str, str],
         made: Made,
         config: str,
+        probed: frozenset[str] = frozenset(),
         *,
         eager: bool = True,
     ) -> None:
@@ -88,6 +90,7 @@ class Recording(ImportRun):
         self.versions = versions
         self._made = made
         self._config = config
+        self.probed = probed
         #: What was put in the place of ``builtins.__import__``.
         self._hook: Function | None = None
         #: What plugins did so far, in order.
@@ -236,7 +239,11 @@ class Recording(ImportRun):
         return super().foreign_attribute(name)
 
     def attribute(self, owner: Value, name: str, frame: Frame, line: int) -> Value:
-        """``owner.name``; an exact version has its parts."""
+        """``owner.name``; an exact version has its parts, and what has a name knows it."""
+        if name in _NAMES and self.plugin_of(frame.module.name):
+            named = _own_name(self.force(owner, frame), name)
+            if named:
+                return named
         version = owner.lowest if isinstance(owner, Release) else None
         if version is not None and owner == exact(str(version)) and name in _PARTS:
             return getattr(version, name)
@@ -251,3 +258,18 @@ class Recording(ImportRun):
         if bound and all(g.usual is False for g, option in options if option is UNBOUND):
             return join(bound)
         return super()._perhaps_beyond(value, module, name, place, frame)
+
+
+def _own_name(owner: Value, name: str) -> str:
+    """What a module, class or function is called, where it says so."""
+    match owner:
+        case ModuleValue() if name == "__name__":
+            return owner.name
+        case ClassValue() if name == "__module__":
+            return owner.module.name
+        case ClassValue():
+            return owner.qualname.rpartition(".")[2] if name == "__name__" else owner.qualname
+        case Function(decorators=()) if name == "__name__":
+            return owner.facts.name
+        case _:
+            return ""

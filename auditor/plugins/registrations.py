@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from auditor.plugins.events import Event
+from auditor.plugins.handed import is_of_any
 from auditor.plugins.run import PluginRun
 from auditor.registry import Entry, Table, absolute
 from auditor.rulesdata import TargetRule
@@ -21,7 +22,8 @@ from auditor.values import (
 
 def _may_do_anything(event: Event) -> bool:
     """Whether nothing is known of what a plugin does there."""
-    return event.outcome == "undecided" and event.kind in ("hook", "call", "entry")
+    open_kind = event.kind in ("hook", "call", "entry") or is_of_any(event)
+    return event.outcome == "undecided" and open_kind
 
 
 class Registrations:

@@ -14,7 +14,7 @@ from auditor import facts as f
 from auditor.evaluation.frame import Frame
 from auditor.plugins.events import Event, Kind
 from auditor.plugins.guarded import Effect, effects_in
-from auditor.plugins.stores import Stores
+from auditor.plugins.handed import Handed
 from auditor.values import (
     UNBOUND,
     ClassValue,
@@ -23,7 +23,6 @@ from auditor.values import (
     Opaque,
     Place,
     PythonError,
-    Trace,
     Undecided,
     Value,
 )
@@ -32,12 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _Keywords = tuple[tuple[str, Value], ...]
-#: Where Python looks for an importer: whoever changes these imports as it likes.
-_PARTS = ("public", "base_version", "release", "major", "minor", "micro", "is_devrelease")
-_HOOKS = ("sys.meta_path", "sys.path_hooks", "sys.path")
+#: Statements that leave what stands below them in the same block.
+_LEAVING = (f.Return, f.Raise, f.Jump)
 
 
-class PluginRun(Stores):
+class PluginRun(Handed):
     """One process with plugins on one platform."""
 
     def tree_call(
@@ -88,10 +86,11 @@ class PluginRun(Stores):
         while isinstance(root, f.Attr):
             root = root.value
         if not isinstance(root, f.Name) or root.id in facts.params:
-            return False
+            return effect.name in self.probed
         if self._imports_of_package(facts.body, root.id):
             return True
-        value = function.module.names.get(root.id, UNBOUND)
+        scopes = (*function.scopes, function.module.names)
+        value = next((one[root.id] for one in scopes if root.id in one), UNBOUND)
         if isinstance(value, ClassValue | ModuleValue):
             owner = value.module.name if isinstance(value, ClassValue) else value.name
             return self.is_package(owner)
@@ -117,36 +116,27 @@ class PluginRun(Stores):
 
     # --- guards that keep something from being done
 
-    def _run_body(
-        self, function: Function, args: tuple[Value, ...], keywords: _Keywords, frame: Frame,
-        place: Place, text: str, trace: list[Trace] | None, effects: bool,
-    ) -> Value:  # fmt: skip
-        facts = self.function_facts(function)
-        self._bodies.append(facts.body if isinstance(facts, f.FunctionFacts) else ())
-        try:
-            return super()._run_body(function, args, keywords, frame, place, text, trace, effects)
-        finally:
-            self._bodies.pop()
-
     def block(self, frame: Frame, body: Iterable[f.Stmt]) -> None:
         """Run statements in order; conditions of plugins are looked at before."""
         if not self.plugin_of(frame.module.name):
             super().block(frame, body)
             return
-        for stmt in body:
+        stmts = tuple(body)
+        for at, stmt in enumerate(stmts):
             if isinstance(stmt, f.If):
                 asked = self._asked_of_package(stmt.test, frame, stmt.line)
                 if asked:
-                    self._note_dead(asked, stmt, frame)
+                    self._note_dead(asked, stmt, stmts[at + 1 :], frame)
             super().block(frame, (stmt,))
 
     def _asked_of_package(self, test: f.Expr, frame: Frame, line: int) -> str:
         """What of the package a condition asks, by ``hasattr`` or by what is registered."""
         for node in _conjuncts(test):
             match node:
-                case f.Call(func=f.Name(id="hasattr"), args=(owner, f.Const(value=str(name)))):
-                    value = self._quietly(owner, frame, line)
-                    if isinstance(value, ClassValue) and self.is_package(value.module.name):
+                case f.Call(func=f.Name(id="hasattr" | "getattr"), args=(owner, named, *_)):
+                    value, name = (self._quietly(one, frame, line) for one in (owner, named))
+                    known = isinstance(value, ClassValue) and isinstance(name, str)
+                    if known and self.is_package(value.module.name):
                         return f"{value.dotted}.{name}"
                 case f.Compare(left=left, ops=(op,)) if op in ("in", "not in"):
                     value = self._quietly(left, frame, line)
@@ -167,7 +157,7 @@ class PluginRun(Stores):
         finally:
             frame.doubts.drop(frame.doubts.since(mark))
 
-    def _note_dead(self, asked: str, stmt: f.If, frame: Frame) -> None:
+    def _note_dead(self, asked: str, stmt: f.If, below: tuple[f.Stmt, ...], frame: Frame) -> None:
         """A condition about the package that keeps a plugin from doing what it is there for."""
         with self._unrecorded():
             mark = frame.doubts.mark()
@@ -182,9 +172,8 @@ class PluginRun(Stores):
                 frame.names.update(names)
         if isinstance(truth, Undecided):
             return
-        skipped = self._skipped(stmt, truth=truth)
-        for effect in effects_in(skipped):
-            target = self._target_of(effect.owner, effect.name, frame, stmt.line)
+        for effect in effects_in(_skipped(stmt, below, truth=truth)):
+            target = self._target_of(effect, frame, stmt.line)
             if target == asked or (not effect.owner and effect.name == asked):
                 kind: Kind = "attribute" if effect.owner is not None else "architecture"
                 answer = "true" if truth else "false"
@@ -194,18 +183,21 @@ class PluginRun(Stores):
                 event = Event(plugin, kind, target or asked, UNBOUND, where, "dead", reason)
                 self.record(replace(event, guards=frame.guards))
 
-    def _target_of(self, owner: f.Expr | None, name: str, frame: Frame, line: int) -> str:
-        value = self._quietly(owner, frame, line) if owner is not None else UNBOUND
-        return f"{value.dotted}.{name}" if isinstance(value, ClassValue) else ""
+    def _target_of(self, effect: Effect, frame: Frame, line: int) -> str:
+        if effect.owner is None:
+            return ""
+        owner = self._quietly(effect.owner, frame, line)
+        name = effect.name if effect.by is None else self._quietly(effect.by, frame, line)
+        return f"{owner.dotted}.{name}" if isinstance(owner, ClassValue) else ""
 
-    def _skipped(self, stmt: f.If, *, truth: bool) -> tuple[f.Stmt, ...]:
-        """The statements that are not run: the other branch, or what an early return leaves."""
-        other = stmt.orelse if truth else stmt.body
-        taken = stmt.body if truth else stmt.orelse
-        if not other and taken and isinstance(taken[-1], f.Return) and self._bodies:
-            body = self._bodies[-1]
-            return next((body[at + 1 :] for at, one in enumerate(body) if one is stmt), ())
-        return tuple(other)
+
+def _skipped(stmt: f.If, below: tuple[f.Stmt, ...], *, truth: bool) -> tuple[f.Stmt, ...]:
+    """The statements that are not run: the other branch, or what leaving early leaves out."""
+    other = stmt.orelse if truth else stmt.body
+    taken = stmt.body if truth else stmt.orelse
+    if not other and taken and isinstance(taken[-1], _LEAVING):
+        return below
+    return tuple(other)
 
 
 def _conjuncts(test: f.Expr) -> Iterator[f.Expr]:
@@ -215,5 +207,9 @@ def _conjuncts(test: f.Expr) -> Iterator[f.Expr]:
         case f.BoolOp(values=values):
             for one in values:
                 yield from _conjuncts(one)
+        case f.Compare(
+            left=f.Call() as left, ops=("is" | "is not",), rights=(f.Const(value=None),)
+        ):
+            yield left
         case _:
             yield test

@@ -75,6 +75,7 @@ class Session:
         version: of the package, if it says one.
         eager: whether imports are followed at once.
         config: the class that holds the speculative configuration, dotted.
+        probed: the attributes that rows are about.
     """
 
     def __init__(
@@ -86,8 +87,9 @@ class Session:
         *,
         eager: bool,
         config: str,
+        probed: frozenset[str] = frozenset(),
     ) -> None:
-        self._config = config
+        self._config, self._probed = config, probed
         self.plugins = tuple(plugins)
         self.rule = rule
         self._files = files
@@ -162,6 +164,7 @@ class Session:
             self._versions,
             Made(self._compiled, self._built),
             self._config,
+            self._probed,
             eager=self._eager,
         )
 

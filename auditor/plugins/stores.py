@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from auditor import facts as f
 from auditor.classes import Found, Missing, linearise, lookup
-from auditor.evaluation.frame import Frame
+from auditor.evaluation.frame import Frame, is_plain
 from auditor.evaluation.machine import MAX_OWN_FORKS_ASKED
 from auditor.plugins.events import Event
 from auditor.plugins.record import Recording
@@ -29,16 +28,14 @@ from auditor.values import (
     ModuleValue,
     Opaque,
     Place,
+    PythonError,
     Undecided,
     Value,
+    builtin_error,
 )
-
-if TYPE_CHECKING:
-    pass
 
 _Keywords = tuple[tuple[str, Value], ...]
 #: Where Python looks for an importer: whoever changes these imports as it likes.
-_PARTS = ("public", "base_version", "release", "major", "minor", "micro", "is_devrelease")
 _HOOKS = ("sys.meta_path", "sys.path_hooks", "sys.path")
 
 
@@ -75,6 +72,12 @@ class Stores(Recording):
         given = {**dict(zip(params, args, strict=False)), **dict(keywords)}
         values = [self.force(given.get(name, UNBOUND), frame) for name in params[:2]]
         names, cls = (*values, UNBOUND, UNBOUND)[:2]
+        if isinstance(cls, str) and cls.count(":") != 1:
+            message = "Expected a string in the format `<module>:<class>`"
+            raise PythonError(builtin_error("ValueError", message, place))
+        if is_plain(names) and not isinstance(names, str):
+            message = f"`model_arch` should be a string, not a {type(names)}"
+            raise PythonError(builtin_error("TypeError", message, place))
         for name in self._options(names):
             if isinstance(name, str):
                 event = self._event("architecture", name, cls, frame, place.line)
@@ -140,6 +143,9 @@ class Stores(Recording):
             every = name in self._of_every_module
             if isinstance(has, Missing) and not (has.foreign and every):
                 return missing()
+            method = self.method(owner, name) if isinstance(has, Found) else None
+            if isinstance(has, Found) and method is not None and name not in has.owner.extra:
+                return found(method)
             if isinstance(has, Found):
                 return found(self._class_attribute(owner, name, frame.place(line)))
         return super()._probe(owner, name, call, frame, line, found, missing)
@@ -199,6 +205,10 @@ class Stores(Recording):
             return super()._mutate(owner, name, values, keywords, frame, line)
         values = [self.force(value, frame) for value in values]
         first = values[0] if values else {}
+        if name == "update" and isinstance(first, list | tuple):
+            pairs = [self.force(one, frame) for one in first]
+            if all(isinstance(one, tuple | list) and len(one) == 2 for one in pairs):
+                first = {self.force(key, frame): value for key, value in pairs}
         match name:
             case "update" if isinstance(first, dict):
                 for key, value in {**first, **keywords}.items():
@@ -261,6 +271,8 @@ class Stores(Recording):
             elif isinstance(one, ModuleValue) and self.is_package(one.name):
                 if value is one.names.get(name, UNBOUND):
                     continue
+                if self._rebound(one, name, value, frame, line):
+                    continue
                 event = self._event("attribute", f"{one.name}.{name}", value, frame, line)
                 replaced = one.names.get(name, UNBOUND)
                 if isinstance(value, ModuleValue) and isinstance(replaced, ModuleValue):
@@ -270,6 +282,23 @@ class Stores(Recording):
             else:
                 continue
             self.record(event if one is owner else event.open("one of several objects"))
+
+    def _rebound(
+        self, module: ModuleValue, name: str, value: Value, frame: Frame, line: int
+    ) -> bool:
+        """Whether a tracked table is replaced by one that can be read: its entries are stored."""
+        before, value = module.names.get(name, UNBOUND), self.force(value, frame)
+        if id(before) not in self.tracked or not isinstance(before, dict | Opaque):
+            return False
+        if not isinstance(value, dict) or not isinstance(before, dict):
+            return False
+        table = self.tracked[id(before)][1]
+        self.track(value, table)
+        for key in dict.fromkeys((*before, *value)):
+            new = value.get(key, UNBOUND)
+            if new is not before.get(key, UNBOUND) and isinstance(key, str):
+                self.record(replace(self._event("table", key, new, frame, line), table=table))
+        return True
 
     def _any_attribute(self, call: f.Call, frame: Frame, line: int) -> None:
         """An attribute by a name that is not known is set."""

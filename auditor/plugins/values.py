@@ -19,6 +19,9 @@ from auditor.values import (
     Value,
 )
 
+#: How much of a plain value is shown.
+_LONG = 200
+
 
 def shown(value: Value) -> str:
     """A value for a person; empty where nothing is known of it."""
@@ -38,7 +41,8 @@ def shown(value: Value) -> str:
         case Either():
             return " or ".join(dict.fromkeys(filter(None, map(shown, value.values()))))
         case _ if value is not UNBOUND and is_plain(value):
-            return value if isinstance(value, str) else repr(value)
+            text = value if isinstance(value, str) else repr(value)
+            return text if len(text) <= _LONG else f"{text[:_LONG]}…"
         case _:
             return ""
 
