@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from auditor.errors import RegistryError
 from auditor.imports import ImportRun
 from auditor.program import Files
+from auditor.rulesdata import engine_rule
 from auditor.values import (
     ClassValue,
     Doubts,
@@ -81,6 +82,14 @@ def with_overrides(table: Table, overrides: Mapping[str, str]) -> Table:
     return Table(tuple(entries.values()), tuple(u for u in table.unread if u[0] not in overrides))
 
 
+def _without_table(dotted: str, known: Sequence[str]) -> str:
+    """What to do where a table is missing: another release, or another name in a rule."""
+    if dotted == engine_rule().draft.table:
+        return "Releases that have it start at vllm 0.9; check --vllm."
+    there = f" There are: {', '.join(known)}." if known else ""
+    return f"Check --vllm, and `registry` of the rule that names it.{there}"
+
+
 def table_names(run: ImportRun, module_name: str) -> tuple[str, ...]:
     """The names of a module that are tables of models: dicts with a pair of strings in them.
 
@@ -137,7 +146,7 @@ def read_table(run: ImportRun, files: Files, dotted: str, package: str) -> Table
         raise RegistryError(
             f"there is no table {name}",
             where=module.path,
-            next_step="Releases that have it start at vllm 0.9; check --vllm.",
+            next_step=_without_table(dotted, table_names(run, module_name)),
         )
     why = next((doubt.condition for doubt in doubts), _open_condition(value))
     if why is not None:

@@ -29,6 +29,7 @@ from auditor.rulesdata import (
     platforms,
     rules_folder,
 )
+from auditor.rulevalues import mistakes
 from auditor.sources.tree import MemoryTree, Source
 
 _Rule = Capability | PlatformRule | ShapeRule | FindingRule
@@ -57,7 +58,7 @@ class _File:
 
     def wrong(self, key: tuple[rulefiles.Key, ...], what: str, next_step: str = "") -> RuleError:
         """An error at a key of the file."""
-        line = rulefiles.line_of(self.path.read_text("utf-8"), key)
+        line = rulefiles.line_of(rulefiles.text_of(self.path, self.path.name), key)
         return RuleError(what, where=f"{self.path.as_posix()}:{line}", next_step=next_step)
 
 
@@ -137,6 +138,8 @@ def _shown(path: Path) -> str:
 
 
 def _check_kind(file: _File) -> None:
+    for mistake in mistakes(file.rule):
+        raise file.wrong(mistake.key, mistake.what, mistake.next_step)
     match file.rule:
         case Capability(part=str(), agrees_with=str()):
             raise file.wrong(
@@ -217,8 +220,12 @@ def _check_source(
     said = answer(row)
     if said is example.fits:
         return
-    why = f"{row.verdict}, {_reason(row)}" if said is None else "the rule fits it"
-    why = "the rule does not fit it" if said is False else why
+    if said is None:
+        why = f"{row.verdict}, {_reason(row)}"
+    else:
+        why = "the rule fits it" if said else "the rule does not fit it"
+    if said is False and isinstance(file.rule, ShapeRule):
+        why = f"{why}, and the shape {row.shape} does"
     raise file.wrong(
         (example.key,), f"the example `{example.key}[{example.number}]` does not hold: {why}"
     )

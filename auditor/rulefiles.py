@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import msgspec
@@ -22,6 +23,7 @@ _UNKNOWN = re.compile(r"unknown field `(?P<key>[^`]+)`")
 _MISSING = re.compile(r"missing required field `(?P<key>[^`]+)`")
 _AT = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
 _LINE = re.compile(r"\(at line (?P<line>\d+)")
+_KEY = re.compile(r"\s*(?P<key>[\w.\"'-]+)")
 _HEADER = re.compile(r"^\s*\[")
 
 
@@ -39,17 +41,62 @@ def read(text: str, type_: type[_Rule], name: str) -> _Rule:
     """
     try:
         return msgspec.convert(tomllib.loads(text), type_)
-    except tomllib.TOMLDecodeError as error:
-        at = _LINE.search(str(error))
-        line = at["line"] if at else str(len(text.splitlines()))
-        raise RuleError(f"not valid TOML: {error}", where=f"{name}:{line}") from error
-    except msgspec.ValidationError as error:
-        raise _of_type(text, type_, name, str(error)) from error
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, msgspec.ValidationError):
+            raise _of_type(text, type_, name, str(error)) from error
+        raise _of_syntax(text, name, str(error)) from error
+
+
+def text_of(path: Path, name: str) -> str:
+    """The text of a rule file; a byte order mark before it is dropped.
+
+    Raises:
+        RuleError: the file cannot be read, or is not UTF-8; the message has the line.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise RuleError(f"cannot be read: {error.strerror or error}", where=name) from error
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        what = f"cannot be read: byte 0x{data[error.start]:02x} is not UTF-8"
+        raise RuleError(
+            what, where=f"{name}:{line}", next_step="Save the file as UTF-8."
+        ) from error
+
+
+def _of_syntax(text: str, name: str, message: str) -> RuleError:
+    """What the TOML reader says, with the key of the statement that it could not read."""
+    at = _LINE.search(message)
+    lines = text.splitlines()
+    start = _broken(lines)
+    line = int(at["line"]) if at else len(lines) if start is None else start + 1
+    key = _KEY.match(lines[start if start is not None else line - 1]) if lines else None
+    named = f"`{key['key']}`: " if key else ""
+    return RuleError(f"{named}not valid TOML: {message}", where=f"{name}:{line}")
+
+
+def _broken(lines: list[str]) -> int | None:
+    """Where the first statement starts that cannot be read; None where each of them can."""
+    number = 0
+    while number < len(lines):
+        if not lines[number].strip() or lines[number].lstrip().startswith("#"):
+            number += 1
+            continue
+        end = _end(lines, number)
+        if not _parses(lines[number:end]):
+            return number
+        number = end
+    return None
 
 
 def _of_type(text: str, type_: type[object], name: str, message: str) -> RuleError:
     at = _AT.search(message)
     path = _keys(at["path"]) if at else ()
+    if at and at["path"].endswith("[...]"):
+        path = (*path, *_free_key(text, type_, path, message))
     said = message[: at.start()] if at else message
     unknown, missing = _UNKNOWN.search(said), _MISSING.search(said)
     if unknown is not None:
@@ -84,6 +131,30 @@ def _keys(path: str) -> tuple[Key, ...]:
         else:
             found.append(part)
     return tuple(found)
+
+
+def _free_key(
+    text: str, type_: type[object], path: tuple[Key, ...], message: str
+) -> tuple[Key, ...]:
+    """The key of a free table that is wrong: the one that is refused in the same words alone."""
+    table: Any = tomllib.loads(text)
+    for part in path:
+        table = table[part]
+    if not isinstance(table, dict):
+        return ()
+    for key in table:
+        document = tomllib.loads(text)
+        at: Any = document
+        for part in path:
+            at = at[part]
+        for other in [one for one in at if one != key]:
+            del at[other]
+        try:
+            msgspec.convert(document, type_)
+        except msgspec.ValidationError as error:
+            if str(error) == message:
+                return (key,)
+    return ()
 
 
 def dotted(key: tuple[Key, ...]) -> str:
@@ -165,12 +236,17 @@ def _statements(text: str) -> Iterator[_Statement]:
 def _end(lines: list[str], start: int) -> int:
     """The line behind the statement that starts at ``start``: what stands before it parses."""
     for end in range(start + 1, len(lines) + 1):
-        try:
-            tomllib.loads("\n".join(lines[start:end]))
-        except tomllib.TOMLDecodeError:
-            continue
-        return end
+        if _parses(lines[start:end]):
+            return end
     return len(lines)
+
+
+def _parses(lines: list[str]) -> bool:
+    try:
+        tomllib.loads("\n".join(lines))
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _table(parsed: dict[str, Any], counts: dict[tuple[Key, ...], int]) -> tuple[Key, ...]:

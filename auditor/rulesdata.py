@@ -327,11 +327,7 @@ def load(path: Path, type_: type[_Rule]) -> _Rule:
     """
     own = path.is_relative_to(rules_folder())
     name = (path.relative_to(rules_folder().parent) if own else path).as_posix()
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RuleError(f"cannot be read: {error}", where=name) from error
-    return rulefiles.read(text, type_, name)
+    return rulefiles.read(rulefiles.text_of(path, name), type_, name)
 
 
 def _load_all(folder: str, type_: type[_Rule], over: Iterable[_Folder] = ()) -> Iterator[_Rule]:

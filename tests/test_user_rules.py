@@ -165,6 +165,21 @@ def test_a_kept_answer_is_not_taken_for_that_of_other_rules(tmp_path: Path) -> N
         ("    pass\n''',\n]\n\n", "    fold_weights = 1\n''',\n]\n\n", 12, "`invalid[0]`"),
         ("class Draft(nn.Module):\n    pass", "import nowhere_at_all", 12, "`invalid[0]`"),
         ('does = "skips"', 'does = "skips"\npart = "x"', 21, "`without.part`"),
+        ('"_SPECULATIVE_DECODING_MODELS"', "_NO_QUOTES", 3, "`registry`: not valid TOML"),
+        ("summary =", 'name = "again"\nsummary =', 2, "`name`: not valid TOML"),
+        ("''',\n]\ninvalid", "'',\n]\ninvalid", 14, "`valid`: not valid TOML"),
+        ("summary = ", f"order = {'9' * 5000} # ", 2, "`order`: not valid TOML"),
+        ('"_SPECULATIVE_DECODING_MODELS"', "[]", 3, "`registry` names no table"),
+        ('"_SPECULATIVE_DECODING_MODELS"', '["_A", "a b"]', 3, "`registry[1]`: 'a b'"),
+        ('"fold_weights"', '"fold,weights"', 1, "`name` 'fold,weights' cannot be asked for"),
+        ('"fold_weights"', '"fold-weights"', 1, "Or say what is probed as `attribute`"),
+        ("summary =", 'attribute = "a b"\nsummary =', 2, "`attribute`: 'a b'"),
+        ("summary =", 'part = ""\nsummary =', 2, "`part`: ''"),
+        ("summary =", 'agrees_with = "a.b"\nsummary =', 2, "`agrees_with`: 'a.b'"),
+        ("summary =", 'mixin = "a-b"\nsummary =', 2, "`mixin`: 'a-b'"),
+        ("[without]", '[guard]\nsearch = "/etc"\n\n[without]', 20, "`guard.search` must be"),
+        ("[without]", '[verdicts]\nnope = "x"\n\n[without]', 20, "no verdict 'nope'"),
+        ("[without]", '[verdicts]\nyes = "x"\nno = 1\n\n[without]', 21, "`verdicts.no`"),
     ],
 )
 def test_a_mistake_is_told_with_file_line_and_key(
@@ -232,7 +247,74 @@ def test_a_folder_without_rules_or_none_at_all_is_refused(tmp_path: Path, capsys
     assert "there is no such folder" in _refused(tmp_path, capsys, tmp_path / "missing")
 
 
+def _with(name: str, old: str, new: str, folder: str) -> str:
+    text = (rules_folder() / folder / f"{name}.toml").read_text("utf-8")
+    assert old in text
+    return text.replace(f'name = "{name}"', 'name = "own"').replace(old, new, 1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("valid =", 'some_post = ["nope"]\nvalid =', "`some_post[0]`: 'nope' is none of"),
+        ("head = [", 'head = ["((", ', "`head[0]`: '((' is not a pattern"),
+        ("hidden = [", 'hidden = ["norm(_a)", ', "norm() takes 2 and is given 1"),
+        ("hidden = [", 'hidden = ["other", ', "other is neither `param` nor begins with"),
+    ],
+)
+def test_a_pattern_is_told_where_it_stands(
+    old: str, new: str, says: str, tmp_path: Path, capsys: Capture
+) -> None:
+    text = _with("flat", old, new, "shapes")
+    key = new.partition(" ")[0]
+    line = next(n for n, one in enumerate(text.splitlines(), 1) if one.startswith(f"{key} ="))
+    error = _refused(tmp_path, capsys, _rules(tmp_path, text, "shapes"))
+    assert f"own/shapes/own.toml:{line}: " in error
+    assert says in error
+
+
+def test_a_shape_that_another_comes_before_is_told(tmp_path: Path, capsys: Capture) -> None:
+    text = _with("flat", "valid =", "valid =", "shapes")
+    error = _refused(tmp_path, capsys, _rules(tmp_path, text, "shapes"))
+    assert "and the shape flat does" in error
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "says"),
+    [
+        ('"gaudi"', '"gau,di"', 1, "cannot be asked for"),
+        ("is_hpu()", "is_hpu(", 14, "`examples[0].condition`"),
+        ('is = "true"', 'is = "maybe"', 15, "`examples[0].is`: 'maybe' is none of"),
+        ("is_hpu = true", 'is_hpu = "yes"', 11, "`predicates.is_hpu`"),
+    ],
+)
+def test_a_mistake_in_a_platform_is_told_where_it_stands(
+    old: str, new: str, line: int, says: str, tmp_path: Path, capsys: Capture
+) -> None:
+    error = _refused(tmp_path, capsys, _rules(tmp_path, PLATFORM.replace(old, new), "platforms"))
+    assert f"own/platforms/own.toml:{line}: " in error
+    assert says in error
+
+
+def test_line_ends_and_a_byte_order_mark_do_not_matter(tmp_path: Path) -> None:
+    rules = _rules(tmp_path, OWN)
+    path = rules / "capabilities" / "own.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + OWN.replace("\n", "\r\n").encode())
+    assert _run(tmp_path, "--rules", str(rules), "-c", "fold_weights") == 0
+
+
 def test_what_is_no_text_is_refused(tmp_path: Path, capsys: Capture) -> None:
     rules = _rules(tmp_path, OWN)
-    (rules / "capabilities" / "own.toml").write_bytes(b"name = '\xff'")
-    assert "own.toml: cannot be read" in _refused(tmp_path, capsys, rules)
+    (rules / "capabilities" / "own.toml").write_bytes(b"# one\nname = '\xff'")
+    assert "own.toml:2: cannot be read: byte 0xff is not UTF-8" in _refused(tmp_path, capsys, rules)
+
+
+def test_a_table_that_the_release_does_not_have_is_told_with_those_it_has(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    rules = _rules(tmp_path, OWN.replace("_SPECULATIVE_DECODING_MODELS", "_OTHER_MODELS"))
+    assert _run(tmp_path, "--rules", str(rules), "-c", "fold_weights") == 2
+    error = capsys.readouterr().err
+    assert "there is no table _OTHER_MODELS" in error
+    assert "`registry` of the rule" in error
+    assert "There are: _SPECULATIVE_DECODING_MODELS" in error
