@@ -202,7 +202,7 @@ def drift(ctx: click.Context, /, **given: Any) -> int:
     help="A Python with Transformers, asked for class defaults; default: the one that runs this.",
 )
 @options_named(
-    "--arch", "--only", "--fail-on", "--format", "--live", "--live-timeout",
+    "--arch", "--only", "--registry", "--fail-on", "--format", "--live", "--live-timeout",
     *OF_THE_DOCUMENT, but=True,
 )  # fmt: skip
 @ONE_FORMAT
@@ -229,7 +229,7 @@ def checkpoint(
     return command.run(
         asked,
         options,
-        lambda: (_source(options), _request(options, ())),
+        lambda: (_source(options), _request(options, ()), _plugins(options)),
         _cache(options).folder,
     )
 
