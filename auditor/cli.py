@@ -23,7 +23,7 @@ from auditor.options import (
     options_named,
 )
 from auditor.output import deliver
-from auditor.session import OK, audits, cache_of, opened, request_of
+from auditor.session import OK, audits, cache_of, opened, plugins_of, request_of
 
 if TYPE_CHECKING:
     pass
@@ -197,7 +197,7 @@ def drift(ctx: click.Context, /, **given: Any) -> int:
     help="A Python with Transformers, asked for class defaults; default: the one that runs this.",
 )
 @options_named(
-    "--arch", "--only", "--fail-on", "--format", "--live", "--live-timeout",
+    "--arch", "--only", "--registry", "--fail-on", "--format", "--live", "--live-timeout",
     *OF_THE_DOCUMENT, but=True,
 )  # fmt: skip
 @ONE_FORMAT
@@ -224,7 +224,7 @@ def checkpoint(
     return command.run(
         asked,
         options,
-        lambda: (opened(options), request_of(options, ())),
+        lambda: (opened(options), request_of(options, ()), plugins_of(options)),
         cache_of(options).folder,
     )
 

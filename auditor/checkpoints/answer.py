@@ -20,7 +20,14 @@ from auditor.checkpoints.operations import is_data
 from auditor.checkpoints.reading import Given
 from auditor.checkpoints.settling import Settled, method_of_format, settle
 from auditor.checkpoints.tables import Tables
-from auditor.checkpoints.values import CannotFollow, Config, Value
+from auditor.checkpoints.values import (
+    CannotFollow,
+    Config,
+    HeldBack,
+    Unknown,
+    UnknownModelType,
+    Value,
+)
 from auditor.checkpoints.values import Raised as Raises
 from auditor.contracts.names import Names
 from auditor.coverage import Step
@@ -81,7 +88,10 @@ class Answers:
             steps = () if error is None else tuple(_steps(run))
             return msgspec.structs.replace(made, steps=steps)
         made = msgspec.structs.replace(
-            made, model_type=base.stage.model_type, n_predict=base.stage.n_predict
+            made,
+            model_type=base.stage.model_type,
+            n_predict=base.stage.n_predict,
+            gaps=(*made.gaps, *_unknown(base.after)),
         )
         return self._settled(made, given, base, method)
 
@@ -108,13 +118,13 @@ class Answers:
             loaded = loader.load()
         except Raises as raised:
             said = _error(raised)
-            if not raised.from_library:
+            gap = self._doubt(raised, given, said)
+            if gap is None:
                 return Base(run, None, None, Stage(error=said), error=said)
-            what = f"Transformers {self._library.version} refuses the file"
-            gap = Gap(f"{what}: {said.type}: {said.message}")
             made = Base(run, None, None, Stage(error=said), (gap,))
         except CannotFollow as problem:
-            made = Base(run, None, None, Stage(gap=str(problem)), (_gap(problem),))
+            gap = _gap(problem, decides=_is_held_back(run, problem))
+            made = Base(run, None, None, Stage(gap=str(problem)), (gap,))
         else:
             stage = msgspec.structs.replace(
                 _stage(run, loaded.after), config_class=class_name(loaded.after)
@@ -122,6 +132,27 @@ class Answers:
             return Base(run, loaded.before, loaded.after, stage)
         known = loader.model_type
         return replace(made, model_type=known if isinstance(known, str) and known else None)
+
+    def _doubt(self, raised: Raises, given: Given, said: Raised) -> Gap | None:
+        """Why another release of Transformers may not raise this; None where it would.
+
+        A wrong type is wrong in every release. Which model types there are is not, nor how fields
+        are checked against each other, of which some may be defaults.
+        """
+        if not raised.from_library:
+            return None
+        is_new = isinstance(raised.error, UnknownModelType)
+        if not is_new and said.type not in checkpoint_rule().base.comparing:
+            return None
+        what = f"Transformers {self._library.version} refuses the file"
+        decides = not (is_new and self._is_rewritten(given))
+        return Gap(f"{what}: {said.type}: {said.message}", decides=decides)
+
+    def _is_rewritten(self, given: Given) -> bool:
+        """Whether the tree itself has something to say about a model type."""
+        key = engine_rule().draft.model_type
+        plain = self._overridden(given.config).after
+        return plain is not None and read(plain, key) != given.config.get(key)
 
     def _filled(self, given: Given, plain: Base, loaded: Base) -> Base:
         """The configuration of the file alone, with the model type that loading goes by.
@@ -208,6 +239,15 @@ def read_architectures(plain: Base) -> Value:
     return read(plain.before, engine_rule().draft.architectures)
 
 
+def _unknown(config: Value) -> Iterator[Gap]:
+    """What is not known of the values that are shown."""
+    for name in checkpoint_rule().tree.interest:
+        held = read(config, name)
+        if isinstance(held, Unknown):
+            where = held.where or Place("", 0)
+            yield Gap(f"`{name}`: {held.reason}", where.path, where.line)
+
+
 def _stage(run: ConfigRun, config: Value) -> Stage:
     rule = engine_rule().draft
     kind = read(config, rule.model_type)
@@ -224,14 +264,14 @@ def _stage(run: ConfigRun, config: Value) -> Stage:
 
 
 def shown(value: Value) -> Any:
-    """A value as JSON can hold it; what is no data, or not finite, as null or text."""
+    """A value as JSON can hold it: text for what is not finite or too large, null for no data."""
     match value:
         case float() if not math.isfinite(value):
             return repr(value)
         case str():
             return value.encode("utf-8", "backslashreplace").decode()
-        case int() if abs(value) >= 2**63:
-            return hex(value)
+        case int() if not fits(value):
+            return decimal(value)
         case None | bool() | int() | float():
             return value
         case list() | tuple() if is_data(value):
@@ -240,6 +280,19 @@ def shown(value: Value) -> Any:
             return {str(shown(key)): shown(held) for key, held in value.items()}
         case _:
             return None
+
+
+def fits(value: int) -> bool:
+    """Whether every reader of JSON in 64 bits takes a number."""
+    return -(2**63) <= value < 2**64
+
+
+def decimal(value: int) -> str:
+    """The digits of a number; hexadecimal ones of more than Python writes as decimal ones."""
+    try:
+        return str(value)
+    except ValueError:
+        return hex(value)
 
 
 def _architectures(config: Value) -> list[str]:
@@ -256,6 +309,12 @@ def _error(raised: Raises) -> Raised:
 def _gap(problem: CannotFollow, *, decides: bool = False) -> Gap:
     where = problem.where or Place("", 0)
     return Gap(str(shown(problem.reason)), where.path, where.line, decides)
+
+
+def _is_held_back(run: ConfigRun, problem: CannotFollow) -> bool:
+    """Whether a run ends because of a value that Transformers may refuse."""
+    every = (problem, *run.left_out)
+    return any(isinstance(one, HeldBack) and one.reason == problem.reason for one in every)
 
 
 def _defaults(absent: Mapping[str, Place | None]) -> Gap:
@@ -285,7 +344,7 @@ def _draft_layers(config: Mapping[str, Any]) -> int | None:
     for name in checkpoint_rule().tree.layers:
         for part in parts:
             value = part.get(name)
-            if isinstance(value, int) and not isinstance(value, bool):
+            if isinstance(value, int) and not isinstance(value, bool) and fits(value):
                 return value
     return None
 

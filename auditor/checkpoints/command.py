@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from auditor.api import Request, Resources
     from auditor.checkpoints.tables import Tables
+    from auditor.sources.plugin import Plugin
     from auditor.sources.tree import Source
 
 OK, USAGE, INCOMPLETE = 0, 2, 3
@@ -55,7 +56,7 @@ class Asked:
 def run(
     asked: Asked,
     options: Options,
-    opened: Callable[[], tuple[Source, Request]],
+    opened: Callable[[], tuple[Source, Request, Sequence[Plugin]]],
     cache: Path | None,
 ) -> int:
     """Print what each configuration comes to, and return the exit code.
@@ -72,8 +73,8 @@ def run(
         raise failed[0]
     for error in failed:
         click.echo(f"error: {literal(error.message)}", err=True)
-    source, request = opened()
-    made = document(source, request, Resources(cache), given, asked.method, asked.python)
+    source, request, plugins = opened()
+    made = document(source, request, Resources(cache), given, asked.method, asked.python, plugins)
     made = msgspec.structs.replace(made, unreadable=unreadable(failed))
     if asked.survey is not None:
         made = surveyed(made)
@@ -150,6 +151,7 @@ def document(
     given: Sequence[Given],
     method: str | None,
     python: str | None,
+    plugins: Sequence[Plugin] = (),
 ) -> CheckpointDocument:
     """What each configuration comes to.
 
@@ -173,7 +175,7 @@ def document(
     files = Files(source.tree)
     modules = locate_modules(sorted(source.tree.files()), conventions().roots)[0]
     names = Names(files, modules)
-    tables = Tables(new_run(names, library), source, request, resources)
+    tables = Tables(new_run(names, library), source, request, resources, plugins)
     try:
         with collector_paused():
             answers = Answers(names, library, tables)

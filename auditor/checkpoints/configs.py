@@ -14,6 +14,7 @@ from typing import Protocol
 
 from auditor.checkpoints import operations as ops
 from auditor.checkpoints.calls import Calls
+from auditor.checkpoints.checked import DECODERS, checked
 from auditor.checkpoints.conventions import BaseRule
 from auditor.checkpoints.lookups import MISSING
 from auditor.checkpoints.values import (
@@ -22,6 +23,8 @@ from auditor.checkpoints.values import (
     Config,
     External,
     Frame,
+    Function,
+    HeldBack,
     Native,
     Object,
     Raised,
@@ -34,10 +37,6 @@ from auditor.checkpoints.values import (
 from auditor.contracts.names import Names, Outside, Ref
 from auditor.values import Place
 
-#: The parts of a configuration that may be about text (``get_text_config``).
-_DECODERS = ("decoder", "generator", "text_config")
-_HELD_BACK = "another release of Transformers may treat it otherwise"
-
 
 @dataclass(frozen=True, slots=True)
 class OutsideClass:
@@ -49,6 +48,8 @@ class OutsideClass:
         attribute_map: other names of attributes.
         computed: properties, methods and whatever else cannot simply be read or set.
         order: the names of the class and its bases.
+        read_only: properties without a setter.
+        setters: properties with one, and the names that its code uses.
     """
 
     name: str
@@ -56,6 +57,8 @@ class OutsideClass:
     attribute_map: Mapping[str, str] = field(default_factory=dict)
     computed: frozenset[str] = frozenset()
     order: tuple[str, ...] = ()
+    read_only: frozenset[str] = frozenset()
+    setters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +225,7 @@ class ConfigRun(Calls):
         if isinstance(receiver, Object):
             methods: dict[str, Callable[..., Value]] = {
                 "update": lambda given: self._update(receiver, given, where),
-                "to_dict": lambda: self._to_dict(receiver),
+                "to_dict": lambda: self._to_dict(receiver, where),
                 "get_text_config": lambda decoder=None, encoder=None: self._text_config(
                     receiver, decoder, encoder, where
                 ),
@@ -286,24 +289,52 @@ class ConfigRun(Calls):
                 return str(held.get(name, name))
         return name
 
-    def is_computed(self, owner: Object, name: str) -> bool:
-        """Whether an attribute cannot simply be set."""
-        if not isinstance(owner, Config) or name in self._base.settable:
-            return False
-        if name in self._computed or (name.startswith("__") and name.endswith("__")):
-            return True
+    def set_property(self, owner: Object, name: str, value: Value, where: Place | None) -> bool:
+        """Set an attribute that the class computes; whether it is one."""
+        if isinstance(owner, Config) and self._is_of_base(name):
+            if name in self._base.settable:
+                return False
+            raise CannotFollow(f"`{name}` is set, which the class computes", where)
         cls = class_of(owner)
         for base in self.names.order(cls.ref) if isinstance(cls, ClassValue) else (cls,):
             if isinstance(base, Ref):
                 sketch = self.names.sketch(base.module)
-                chunk = sketch.members(base.name).get(name) if sketch is not None else None
-                if chunk is not None and chunk.kind == "def":
-                    return True
+                if sketch is not None and name in sketch.members(base.name):
+                    return self._set_by_tree(base, owner, name, value, where)
             else:
                 known = self.outside.get(str(getattr(base, "dotted", base)).rpartition(".")[2])
                 if known is not None and name in known.computed:
-                    return True
+                    return self._set_outside(known, owner, name, where)
         return False
+
+    def _is_of_base(self, name: str) -> bool:
+        return name in self._computed or (name.startswith("__") and name.endswith("__"))
+
+    def _set_by_tree(
+        self, cls: Ref, owner: Object, name: str, value: Value, where: Place | None
+    ) -> bool:
+        """Set what a class of the tree defines; whether that is a property."""
+        held = self.own_property(cls, name)
+        if held is None or held.cached:
+            return False
+        if held.setter is None:
+            raise _read_only(owner, name, where)
+        self.call_function(Function(held.setter, cls.module, cls), (owner, value), {})
+        return True
+
+    def _set_outside(
+        self, cls: OutsideClass, owner: Object, name: str, where: Place | None
+    ) -> bool:
+        """Set what a class of Transformers computes: what its setter touches is not known then."""
+        if name in cls.read_only:
+            raise _read_only(owner, name, where)
+        touched = cls.setters.get(name)
+        if touched is None or any(one in cls.computed for one in touched if one != name):
+            raise CannotFollow(f"`{name}` is set, which the class computes", where)
+        for one in (name, *touched):
+            reason = f"`{one}` is computed by Transformers where `{name}` is set"
+            attrs_of(owner)[self.mapped(owner, one)] = Unknown(reason, where)
+        return True
 
     def start(self, made: Object, named: Mapping[str, Value], where: Place | None) -> None:
         """``PreTrainedConfig.__init__``: fields, then every other keyword as an attribute."""
@@ -312,7 +343,7 @@ class ConfigRun(Calls):
             **self._base.defaults,
             **self._own_fields(made),
         }
-        self._refuse_what_is_checked(named, where)
+        self._refuse_what_is_checked(made, named, where)
         for key, default in fields.items():
             attrs_of(made)[key] = named[key] if key in named else copy.deepcopy(default)
         for key, value in named.items():
@@ -340,40 +371,21 @@ class ConfigRun(Calls):
                     found[name] = self._own(base, name, made)
         return found
 
-    def _refuse_what_is_checked(self, named: Mapping[str, Value], where: Place | None) -> None:
+    def _refuse_what_is_checked(
+        self, made: Object, named: Mapping[str, Value], where: Place | None
+    ) -> None:
         """Values that Transformers checks or rewrites are not followed."""
-        if sum(named.get(key) is not None for key in _DECODERS) > 1:
-            raise CannotFollow(f"more than one part is about text: {_HELD_BACK}", where)
-        for key in self._base.layer_types:
-            self._check_layers(key, named, where)
-        for key in ("rope_parameters", "rope_scaling"):
-            if not isinstance(named.get(key), dict | None):
-                raise CannotFollow(f"`{key}` is no object: {_HELD_BACK}", where)
-        for key in ("dtype", "torch_dtype"):
-            if not isinstance(named.get(key), str | None):
-                raise CannotFollow(f"`{key}` is no name: {_HELD_BACK}", where)
-        for key in ("id2label", "label2id"):
-            if named.get(key) is not None:
-                self._check_labels(key, named[key], where)
+        count = named.get("num_hidden_layers", MISSING)
+        if count is MISSING and any(named.get(key) is not None for key in self._base.layer_types):
+            count = self._held(made, "num_hidden_layers", where)
+        reason = checked(self._base, named, None if count is MISSING else count)
+        if reason is not None:
+            raise HeldBack(
+                f"{reason}: another release of Transformers may treat it otherwise", where
+            )
         for key in named:
             if not isinstance(key, str) or key == "self":
                 raise CannotFollow(f"a configuration cannot have the key {key!r}", where)
-
-    def _check_layers(self, key: str, named: Mapping[str, Value], where: Place | None) -> None:
-        """A list of names, as long as there are layers."""
-        layers, count = named.get(key), named.get("num_hidden_layers")
-        if layers is None:
-            return
-        if not isinstance(layers, list) or not all(isinstance(one, str) for one in layers):
-            raise CannotFollow(f"`{key}` is no list of names: {_HELD_BACK}", where)
-        if count is not None and (len(layers) != count or not _are_layers(layers)):
-            raise CannotFollow(f"`{key}` does not fit the layers: {_HELD_BACK}", where)
-
-    def _check_labels(self, key: str, value: Value, where: Place | None) -> None:
-        if not isinstance(value, dict) or not all(
-            one.isdigit() for one in value if key == "id2label"
-        ):
-            raise CannotFollow(f"`{key}` is no table of labels: {_HELD_BACK}", where)
 
     def _update(self, receiver: Object, given: Value, where: Place | None) -> None:
         if not isinstance(given, dict):
@@ -389,9 +401,13 @@ class ConfigRun(Calls):
         if said and self.calling is not None:
             self.note(*self.calling, ", ".join(said))
 
-    def _to_dict(self, receiver: Object) -> Value:
+    def _to_dict(self, receiver: Object, where: Place | None) -> Value:
+        quantized = self._held(receiver, "quantization_config", where)
+        if ops.is_data(quantized) and not isinstance(quantized, dict | None):
+            said = f"{type(quantized).__name__!r} object has no attribute 'to_dict'"
+            raise Raised(AttributeError(said), where)
         made = {
-            key: self._to_dict(value) if isinstance(value, Config) else copy.deepcopy(value)
+            key: self._to_dict(value, where) if isinstance(value, Config) else copy.deepcopy(value)
             for key, value in attrs_of(receiver).items()
             if not key.startswith("_")
         }
@@ -410,7 +426,7 @@ class ConfigRun(Calls):
         """The part of a composite configuration that is about text, else the whole."""
         both = decoder == encoder
         names = ["text_encoder"] if both or not decoder else []
-        names += _DECODERS if both or decoder else []
+        names += DECODERS if both or decoder else []
         held = [(name, self._held(receiver, name, where)) for name in names]
         valid = [
             (name, value) for name, value in held if value is not MISSING and value is not None
@@ -440,6 +456,6 @@ class ConfigRun(Calls):
 _PASS = ast.Pass()
 
 
-def _are_layers(layers: list[str]) -> bool:
-    """Whether all are kinds of layers, as far as their names tell."""
-    return all(one.endswith(("attention", "sparse", "dense", "mamba", "conv")) for one in layers)
+def _read_only(owner: Object, name: str, where: Place | None) -> Raised:
+    said = f"property {name!r} of {type(owner).__name__!r} object has no setter"
+    return Raised(AttributeError(said), where)

@@ -49,6 +49,8 @@ class BaseRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         class_defaults: class attributes; ``class_empty`` and ``class_none`` hold ``{}`` and None.
         aliases: other names of an attribute.
         layer_types: lists with a name for each layer, which it checks.
+        uncounted: those of them whose length may be any.
+        comparing: exceptions by which it refuses fields that do not go together.
         popped: keys that its constructor takes out.
         settable: properties that can be set like an attribute, and decide nothing here.
         computed: whatever else it defines.
@@ -62,6 +64,8 @@ class BaseRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     class_none: tuple[str, ...]
     aliases: dict[str, str]
     layer_types: tuple[str, ...]
+    uncounted: tuple[str, ...]
+    comparing: tuple[str, ...]
     popped: tuple[str, ...]
     settable: tuple[str, ...]
     computed: tuple[str, ...]

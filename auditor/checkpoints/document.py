@@ -76,10 +76,13 @@ class Result(msgspec.Struct, frozen=True):
         name: what the checkpoint was given as.
         method: the speculative method that the engine settles on; null where that is not known.
         asked: the method that was asked for, or null.
-        architecture: the draft architecture that the engine asks its registry for, or null.
-        model_type: the model type of the rewritten configuration.
-        n_predict: its number of predicted tokens.
-        error: what vLLM's loading or rewriting of the configuration raises, or null.
+        architecture: the draft architecture that the engine asks its registry for, or null. Where
+            ``error`` is what loading raises, that of the file alone: for which it would ask.
+        model_type: the model type as the override leaves it: of ``loaded`` where that is known,
+            else of ``override``. What settling the method makes of it is not shown.
+        n_predict: the number of predicted tokens, of the same stage.
+        error: what vLLM's loading or rewriting of the configuration raises, or null; an installed
+            Transformers' exception too, unless another release of it may not raise it.
         refused: what vLLM raises when it settles the method, or null.
         registered: whether the registry has the architecture, in ``table``, or null.
         table: the registry table that was looked into.

@@ -221,6 +221,8 @@ def _described(
         said["attribute_map"],
         frozenset(said["computed"]),
         tuple(said["order"]),
+        frozenset(said["read_only"]),
+        {key: tuple(names) for key, names in said["setters"].items()},
     )
     classes[cls.name] = cls
     return cls, {key: decoded(value, classes) for key, value in said["attributes"].items()}

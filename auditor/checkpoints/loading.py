@@ -10,6 +10,7 @@ import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from auditor.checkpoints import operations as ops
 from auditor.checkpoints.configs import ConfigRun, Library
 from auditor.checkpoints.conventions import checkpoint_rule
 from auditor.checkpoints.engine import guarded, override_function
@@ -18,10 +19,12 @@ from auditor.checkpoints.values import (
     ClassValue,
     Config,
     External,
+    FromLibrary,
     Function,
     Native,
     Raised,
     Unknown,
+    UnknownModelType,
     Value,
     attrs_of,
     class_of,
@@ -144,20 +147,38 @@ class Loader:
             Raised: nobody knows the model type.
         """
         self.model_type = model_type
+        ops.native(None, hash, model_type)
         if isinstance(model_type, str) and model_type in self._registered:
             return self._registered[model_type]
-        if model_type is None:
-            raise CannotFollow("the file names no model type, and Transformers guesses by its path")
         name = self._library.class_of(model_type)
         if name is not None:
             return External(f"transformers.{name}")
         if isinstance(self._given.get("auto_map"), dict):
             said = f"model type {model_type!r} is known to the checkpoint's own code alone"
             raise CannotFollow(f"{said} (auto_map), which is never run")
+        if "model_type" not in self._given and model_type is None:
+            said = f"Unrecognized model in {self._name}. Should have a `model_type` key"
+            raise Raised(library_error("ValueError", f"{said} in its config.json."))
         said = (
             f"The checkpoint you are trying to load has model type `{model_type}` but Transformers"
         )
-        raise Raised(library_error("ValueError", f"{said} does not recognize this architecture."))
+        mark = FromLibrary if model_type is None else UnknownModelType
+        said = f"{said} does not recognize this architecture."
+        raise Raised(library_error("ValueError", said, mark))
+
+    def mapped(self, model_type: Value) -> Value:
+        """The same, where it is looked up in a table: a missing key is another exception.
+
+        Raises:
+            CannotFollow: nobody can say here.
+            Raised: nobody knows the model type.
+        """
+        try:
+            return self.class_of(model_type)
+        except Raised as raised:
+            if not isinstance(raised.error, UnknownModelType):
+                raise
+            raise Raised(library_error("KeyError", repr(model_type), UnknownModelType)) from raised
 
 
 class Mapped(External):
@@ -171,7 +192,7 @@ class Mapped(External):
 
     def look_up(self, key: Value) -> Value:
         """``CONFIG_MAPPING[key]``."""
-        return self._loader.class_of(key)
+        return self._loader.mapped(key)
 
 
 class Architectures(External):

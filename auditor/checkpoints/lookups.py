@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from auditor.checkpoints import operations as ops
 from auditor.checkpoints.interpreter import Statements
+from auditor.checkpoints.properties import Property, property_of
 from auditor.checkpoints.values import (
     Bound,
     CannotFollow,
@@ -209,7 +210,7 @@ class Lookups(Statements):
             last = text.rpartition(".")[2]
             if last in ("cache", "lru_cache", "wraps", "abstractmethod", "override", "final"):
                 continue
-            if cls and last in ("staticmethod", "classmethod", "property", "cached_property"):
+            if cls and last in ("staticmethod", "classmethod"):
                 continue
             decorator = self.expr(mark, Frame(module, {}))
             if isinstance(decorator, External):
@@ -330,13 +331,22 @@ class Lookups(Statements):
             case _:
                 return _MISSING
 
+    def own_property(self, member: Ref, name: str) -> Property | None:
+        """The property that one class of the tree itself defines under a name."""
+        sketch = self.names.sketch(member.module)
+        return None if sketch is None else property_of(sketch, member.name, name)
+
     def _bound_method(self, node: ast.FunctionDef, member: Ref, receiver: Value) -> Value:
+        held = self.own_property(member, node.name)
+        if held is not None:
+            if not isinstance(receiver, Object):
+                raise CannotFollow(f"the property `{node.name}` of a class")
+            getter = Function(held.getter, member.module, member)
+            return self.call_function(getter, (receiver,), {})
         function = self._decorated(
             Function(node, member.module, member), node, member.module, cls=True
         )
         marks = {ast.unparse(one).rpartition(".")[2] for one in node.decorator_list}
-        if marks & {"property", "cached_property"} and isinstance(receiver, Object):
-            return self.call(function, (receiver,), {}, node, Frame(member.module, {}))
         if "staticmethod" in marks:
             return function
         if "classmethod" in marks:
@@ -411,9 +421,8 @@ class Lookups(Statements):
     def plain_set(self, owner: Object, name: str, value: Value, where: Place | None) -> None:
         """``object.__setattr__(owner, name, value)``."""
         name = self.mapped(owner, name)
-        if self.is_computed(owner, name):
-            raise CannotFollow(f"`{name}` is set, which the class computes", where)
-        attrs_of(owner)[name] = value
+        if not self.set_property(owner, name, value, where):
+            attrs_of(owner)[name] = value
 
     # --- to be given by the other halves
 
@@ -421,8 +430,8 @@ class Lookups(Statements):
         """The name under which a configuration keeps an attribute."""
         raise NotImplementedError
 
-    def is_computed(self, owner: Object, name: str) -> bool:
-        """Whether an attribute cannot simply be set."""
+    def set_property(self, owner: Object, name: str, value: Value, where: Place | None) -> bool:
+        """Set an attribute that the class computes; whether it is one."""
         raise NotImplementedError
 
     def outside_attribute(

@@ -14,6 +14,7 @@ from auditor.contracts.names import Ref
 from auditor.coverage import Coverage, Row
 from auditor.request import Request
 from auditor.rulesdata import engine_rule
+from auditor.sources.plugin import Plugin
 from auditor.sources.tree import Source
 
 
@@ -25,15 +26,22 @@ class Tables:
         source: what is audited.
         request: what an audit is asked beside the architectures.
         resources: what may be used to answer.
+        plugins: plugins over the source, which may register architectures.
     """
 
     def __init__(
-        self, run: ConfigRun, source: Source, request: Request, resources: Resources
+        self,
+        run: ConfigRun,
+        source: Source,
+        request: Request,
+        resources: Resources,
+        plugins: Sequence[Plugin] = (),
     ) -> None:
         self._run = run
         self._source = source
         self._request = request
         self._resources = resources
+        self._plugins = tuple(plugins)
         self._names: dict[str, tuple[str, ...]] = {}
         self.drafts = engine_rule().draft.table
 
@@ -43,10 +51,16 @@ class Tables:
         return [f"{module}.{name}" for name in checkpoint_rule().tables.independent]
 
     def architectures(self, table: str) -> tuple[str, ...]:
-        """The keys of a table; none where the release has no such table."""
+        """The keys of a table, and what plugins register; none where there is no such table."""
         if table not in self._names:
-            self._names[table] = self._read(table)
+            self._names[table] = self._audited(table) if self._plugins else self._read(table)
         return self._names[table]
+
+    def _audited(self, table: str) -> tuple[str, ...]:
+        """The architectures of the audit's rows."""
+        request = replace(self._request, architectures=(), registry=(table,))
+        every = audit(self._source, request, self._resources, self._plugins)
+        return tuple(dict.fromkeys(row.architecture for row in every.rows))
 
     def _read(self, table: str) -> tuple[str, ...]:
         module, _, name = table.rpartition(".")
@@ -66,15 +80,17 @@ class Tables:
         )
 
     def table_of(self, architecture: str, *, independent: bool) -> str | None:
-        """The table that has an architecture, or None."""
+        """The table that has an architecture, or None; a class of the user's is in the first."""
         tables = self.independent() if independent else [self.drafts]
+        if architecture in self._request.overrides:
+            return tables[0]
         return next((one for one in tables if architecture in self.architectures(one)), None)
 
     def coverage(self, table: str, architectures: Sequence[str]) -> Coverage:
         """The audit of some entries of a table, at least one."""
         globs = tuple(escape(one) for one in dict.fromkeys(architectures))
         request = replace(self._request, architectures=globs, registry=(table,))
-        return audit(self._source, request, self._resources)
+        return audit(self._source, request, self._resources, self._plugins)
 
 
 def rows_of(coverage: Coverage) -> dict[str, tuple[Row, ...]]:

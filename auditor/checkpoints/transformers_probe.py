@@ -71,17 +71,26 @@ def encoded(value: Any, depth: int = 0) -> Any:
     return {_MARK: "opaque", "what": type(value).__name__}
 
 
+def names_used(function: Any) -> set[str]:
+    """The names that a function's code uses, which may be attributes that it changes."""
+    code = inspect.unwrap(function).__code__
+    return {*code.co_names, *(one for one in code.co_consts if isinstance(one, str))}
+
+
 def described(config: Any, depth: int = 0) -> dict[str, Any]:
     """A configuration with its attributes, and what its class has beside them."""
     cls = type(config)
     attributes: dict[str, Any] = {}
     computed: list[str] = []
+    properties: dict[str, property] = {}
     for base in reversed(cls.__mro__):
         for key, value in vars(base).items():
             if key.startswith("__") or key == "attribute_map":
                 continue
             if inspect.isroutine(value) or isinstance(value, (property, classmethod, staticmethod)):
                 computed.append(key)
+                if isinstance(value, property):
+                    properties[key] = value
             elif type(value) in (*_PLAIN, list, dict, tuple):
                 attributes[key] = value
     return {
@@ -91,6 +100,10 @@ def described(config: Any, depth: int = 0) -> dict[str, Any]:
         "attribute_map": dict(cls.attribute_map),
         "class_attributes": {key: encoded(value, depth) for key, value in attributes.items()},
         "computed": sorted(set(computed)),
+        "read_only": sorted(key for key, one in properties.items() if one.fset is None),
+        "setters": {
+            key: sorted(names_used(one.fset)) for key, one in sorted(properties.items()) if one.fset
+        },
         "attributes": {key: encoded(value, depth) for key, value in vars(config).items()},
     }
 
@@ -111,10 +124,9 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
             return {"names": encoded(found)}
         case "construct":
             named = {key: value for key, value in request["named"].items() if key != "auto_map"}
+            cls = find_class(request["name"])
             try:
-                return {"config": described(find_class(request["name"])(**named))}
-            except LookupError:
-                raise
+                return {"config": described(cls(**named))}
             except Exception as error:  # noqa: BLE001 - what a constructor raises is the answer
                 return {"error": {"type": type(error).__name__, "message": str(error)}}
     return {}

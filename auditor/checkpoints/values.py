@@ -35,6 +35,10 @@ class CannotFollow(BaseException):
         return f"{self.reason} ({self.where})" if self.where else self.reason
 
 
+class HeldBack(CannotFollow):
+    """A value that Transformers checks or rewrites, as each of its releases sees fit."""
+
+
 class Raised(BaseException):
     """The code that is run raised ``error``, at this line of the tree."""
 
@@ -55,7 +59,7 @@ class Raised(BaseException):
 
     @property
     def from_library(self) -> bool:
-        """Whether a library outside the tree raised it: another release of it may not."""
+        """Whether a library outside the tree raised it."""
         return isinstance(self.error, FromLibrary)
 
 
@@ -63,11 +67,16 @@ class FromLibrary:
     """What marks the exceptions of a library outside the tree."""
 
 
-def library_error(name: str, message: str) -> BaseException:
+class UnknownModelType(FromLibrary):
+    """What marks the exception for a model type that an installed Transformers does not know."""
+
+
+def library_error(name: str, message: str, mark: type[FromLibrary] = FromLibrary) -> BaseException:
     """An exception of a library, whose class may be unknown here, by its name."""
     found = getattr(builtins, name, None)
     base = found if isinstance(found, type) and issubclass(found, Exception) else ValueError
-    made: BaseException = type(name, (FromLibrary, base), {})(message)
+    said = {"__str__": lambda _: message}  # a KeyError would quote it
+    made: BaseException = type(name, (mark, base), said)(message)
     return made
 
 
