@@ -61,6 +61,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.tables",),
     ("auditor.job",),
     ("auditor.api",),
+    ("auditor.rulevalues",),
     ("auditor.rulechecks",),
     ("auditor.reports",),
     ("auditor.completion",),

@@ -19,7 +19,7 @@ from auditor.sources.tree import Source
 pytestmark = [pytest.mark.network, pytest.mark.slow]
 
 TRUTH = Path(__file__).parent / "truth"
-RELEASES = sorted(path.stem for path in TRUTH.glob("*.jsonl"))
+RELEASES = sorted(path.stem for path in TRUTH.glob("[0-9]*.jsonl"))
 Release = Callable[[str], Source]
 Key = tuple[str, str]
 Said = tuple[str | None, str | None, bool | None, str | None, tuple[str, str] | None]
