@@ -56,15 +56,25 @@ def drift(before: Coverage, after: Coverage, fail_on: Iterable[Kind] = FAILING) 
         after: the audit that is judged.
         fail_on: the kinds of change that fail the check.
     """
-    found = drift_since(snapshot(before), after, fail_on)
+    found = _drift(snapshot(before), after, fail_on, findings_by_row(before))
     undecided = (*found.undecided, *_undecided(before, "before"))
     return sorted_drift(replace(found, undecided=undecided))
 
 
 def drift_since(before: Snapshot, after: Coverage, fail_on: Iterable[Kind] = FAILING) -> Drift:
     """What changed since a snapshot was taken, on the platforms of ``after``."""
+    return _drift(before, after, fail_on, {})
+
+
+def _drift(
+    before: Snapshot,
+    after: Coverage,
+    fail_on: Iterable[Kind],
+    said: Mapping[Key, tuple[Finding, ...]],
+) -> Drift:
+    """The drift; ``said`` are the findings before, where more than their codes is known."""
     kinds = frozenset(fail_on)
-    comparison = _Comparison(before, after)
+    comparison = _Comparison(before, after, said)
     return sorted_drift(
         Drift(
             schema_version=SCHEMA_VERSION,
@@ -149,8 +159,11 @@ def _last(row: Row) -> Where:
 class _Comparison:
     """Every line of a snapshot against the row of today."""
 
-    def __init__(self, before: Snapshot, after: Coverage) -> None:
+    def __init__(
+        self, before: Snapshot, after: Coverage, said: Mapping[Key, tuple[Finding, ...]]
+    ) -> None:
         self._snapshot = before
+        self._said = said
         self._before = {line.key: line for line in before.lines}
         self._platforms = frozenset(after.platforms)
         self._capability = after.capability
@@ -175,7 +188,8 @@ class _Comparison:
             if was is None or was.verdict is None:
                 changes: Iterator[Change] = self._added(now)
             else:
-                changes = _RowComparison(was, now, self._capability).changes()
+                said = frozenset(unplaced(one.message) for one in self._said.get(key, ()))
+                changes = _RowComparison(was, now, self._capability, said).changes()
             for change in changes:
                 yield change if was is None else _with_words(change, was)
         for line in self._before.values():
@@ -291,6 +305,7 @@ class _RowComparison:
     was: Line
     now: _Now
     capability: str
+    said: frozenset[str]
 
     def changes(self) -> Iterator[Change]:
         """What changed; one change for each thing that did."""
@@ -418,7 +433,7 @@ class _RowComparison:
         for code in sorted({*self.was.findings, *self.now.line.findings}):
             was, now = self.was.findings.count(code), self.now.line.findings.count(code)
             if now > was:
-                finding = next(one for one in self.now.findings if one.code == code)
+                finding = self._newest(code)
                 where = (finding.path, finding.line)
                 often = f", {now} instead of {was}" if was else ""
                 message = f"{code}{often}: {finding.message}"
@@ -427,6 +442,11 @@ class _RowComparison:
                 message = f"{code} is there no more" if not now else f"{code} is there less often"
                 where = self.now.defined()
                 yield self._change("finding-gone", str(was), str(now), message, where, code=code)
+
+    def _newest(self, code: str) -> Finding:
+        """The first finding of a code that says what was not said before, if that is known."""
+        of_code = [one for one in self.now.findings if one.code == code]
+        return next((one for one in of_code if unplaced(one.message) not in self.said), of_code[0])
 
 
 def kinds_of(was: str, verdict: str) -> tuple[Kind, ...]:

@@ -130,8 +130,13 @@ def _check(wanted: Wanted) -> None:
 
 def given(options: Options) -> tuple[str, ...]:
     """The options that an answer rests on beside the source and the platforms, as typed."""
-    pairs = [*(("--assume", pair) for pair in options.assume), *(("--env", p) for p in options.env)]
+    pairs = [
+        *(("--assume", pair) for pair in options.assume),
+        *(("--env", pair) for pair in options.env),
+        *(("--override", pair) for pair in options.override),
+    ]
     said = [f"{option} {name}={value}" for option, (name, value) in pairs]
+    said += [f"--plugin {spec}" for spec in options.plugin]
     said += [f"--with {name}" for name in options.with_module]
     said += [f"--without {name}" for name in options.without_module]
     said += ["--no-imports"] if options.no_imports else []

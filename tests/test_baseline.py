@@ -363,6 +363,15 @@ def test_a_baseline_about_something_else(
     assert err.startswith("error: base.toml: ")
 
 
+@pytest.mark.parametrize("option", ["--override=DraftModel=vllm.a:B", "--plugin=plugin"])
+def test_a_baseline_rests_on_what_is_laid_over_the_source(
+    option: str, run: Run, capsys: Capture
+) -> None:
+    written(run)
+    assert run("drift", "--baseline", "base.toml", option) == 2
+    assert f"given now: {option.replace('=', ' ', 1)}" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "args",
     [

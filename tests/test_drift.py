@@ -87,6 +87,16 @@ def test_a_norm_in_compute_logits_alone_is_the_silent_change(before: str) -> Non
     assert [one.code for one in document.changes if one.kind == "finding"] == ["SD201"]
 
 
+def test_of_two_findings_of_a_code_the_one_that_is_new_is_told() -> None:
+    before = coverage(tree(NORMED), CUDA)
+    old = next(finding for finding in before.findings if finding.code == "SD201")
+    new = msgspec.structs.replace(old, message="another", line=99)
+    after = msgspec.structs.replace(before, findings=(*before.findings, new))
+    change = only(drift(before, after))
+    assert (change.kind, change.before, change.after) == ("finding", "1", "2")
+    assert (change.line, change.message) == (99, "SD201, 2 instead of 1: another")
+
+
 def test_where_the_methods_hand_on_the_place_is_where_the_edit_is() -> None:
     after = WRAPPED.replace("(self.lm_head, hid", "(self.lm_head, self.norm(hid", 1)
     after = after.replace("hidden_states)\n", "hidden_states))\n", 1)

@@ -107,6 +107,21 @@ def test_a_commit_against_the_one_before(
     )
 
 
+def test_a_repository_of_the_package_alone_is_audited_from_within(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    checkout = write(tmp_path / "checkout", tree())
+    for name in ("pyproject.toml", "setup.py"):
+        (checkout / name).unlink(missing_ok=True)
+    git(checkout, "init", "-q", "-b", "main")
+    git(checkout, "add", ".")
+    git(checkout, "commit", "-q", "-m", "first")
+    changed(checkout, tree(BARE))
+    monkeypatch.chdir(checkout)
+    assert run("drift", "--against", ".@HEAD", "--format", "json") == 1
+    assert {change["kind"] for change in changes(capsys)} == {"lost"}
+
+
 # ---- a baseline -----------------------------------------------------------------------------
 
 

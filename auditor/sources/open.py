@@ -48,10 +48,15 @@ def open_source(
 
 
 def checkout_around(cwd: Path) -> Path | None:
-    """The vLLM checkout ``cwd`` is in: the nearest folder with ``vllm/`` and a project file."""
+    """The vLLM checkout ``cwd`` is in.
+
+    The nearest folder with ``vllm/`` that has a project file, or is the root of a git repository
+    (of which ``.git`` is a folder, or a file in a further working tree).
+    """
     for folder in (cwd, *cwd.parents):
-        if (folder / PACKAGE_MARKER).is_file() and any(
-            (folder / name).is_file() for name in _PROJECT_FILES
+        if (folder / PACKAGE_MARKER).is_file() and (
+            any((folder / name).is_file() for name in _PROJECT_FILES)
+            or os.path.lexists(folder / ".git")
         ):
             return folder
     return None
