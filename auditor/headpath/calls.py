@@ -168,8 +168,9 @@ class Calls(Opaque):
                 reason = f"what {name} of {cls.dotted} is, is not known"
                 return self._refused(reason, touched, place, state)
             # Of the model itself, a hook of the engine or of a plugin may set more than is read.
-            known = state.lost is None and not isinstance(owner, Self)
-            if found is None and known and not self.may_have(cls, name):
+            # A processor that is not the known one is not proven to be anything.
+            known = not isinstance(owner, Self) and not self.is_a(cls, self._rule.processors)
+            if found is None and known and state.lost is None and not self.may_have(cls, name):
                 return [(Constant(None, place=place), _without(cls, name, place, state))]
         function: Term = Part(owner, name, place=place)
         result = Apply(function, args, pairs(named), place=place)
