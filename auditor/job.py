@@ -310,6 +310,12 @@ class Job:
             if found is not None:
                 run, plugin, given = found
                 assert given.cls is not None
+                if any(rule.name == plugin.name for rule in platforms()):
+                    raise UsageError(
+                        f"{plugin.label} gives a platform, and is called like a built-in one",
+                        where="--plugin",
+                        next_step="Give the project another name.",
+                    )
                 rule = platform_rule(run, given.cls, plugin.name, plugin.label, platforms())
                 needs = needed(given.needs, plugin.label)
                 self._own_platform[plugin.name] = (rule, needs)

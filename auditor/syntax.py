@@ -128,7 +128,10 @@ def function_facts(source: bytes, start: int, end: int, name: str) -> FunctionFa
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
             ast.increment_lineno(node, start - 2)
-            return _function(node, source)
+            try:
+                return _function(node, source)
+            except RecursionError:
+                return Unparsed(f"{name!r} is nested too deeply to be read", start)
     return Unparsed(f"no function {name!r} at lines {start}-{end}", start)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from trees.plugins import WITH_METHOD, events, general, on_rocm, row
+from trees.plugins import WITH_METHOD, audited, events, general, on_rocm, platform, pyproject, row
+
+from auditor.errors import UsageError
 
 DRAFT = "from vllm.models.draft.amd import Draft"
 IMPORT = "from vllm import ModelRegistry"
@@ -142,3 +144,27 @@ def test_an_attribute_that_is_deleted_is_an_event(tmp_path: Path) -> None:
         "vllm.models.draft.nvidia.Draft.get_top_tokens",
         "it is deleted",
     )
+
+
+def test_entry_points_that_cannot_be_read_leave_rows_open(tmp_path: Path) -> None:
+    setup = "from setuptools import setup\nsetup(name='vllm-mine', entry_points=made())\n"
+    files = general("pass", {"setup.py": setup})
+    del files["pyproject.toml"]
+    document = on_rocm(tmp_path, files)
+    assert row(document).verdict == "?"
+    (event,) = events(document)
+    assert (event.path, event.line, event.outcome) == ("vllm-mine/setup.py", 2, "undecided")
+
+
+@pytest.mark.parametrize("depth", [700, 3000])
+def test_a_function_that_is_nested_too_deeply_ends_nothing(tmp_path: Path, depth: int) -> None:
+    document = on_rocm(tmp_path, general(f"x = a{'.b' * depth}"))
+    assert {event.outcome for event in events(document)} <= {"failed", "undecided"}
+    assert row(document, "OtherDraftModel").module in (None, "vllm.models.draft.amd")
+
+
+def test_a_plugin_called_like_a_platform_of_the_release_is_refused(tmp_path: Path) -> None:
+    files = platform("OOT")
+    files["pyproject.toml"] = pyproject(platform="mine:register", name="rocm")
+    with pytest.raises(UsageError, match="called like a built-in one"):
+        audited(tmp_path, files)

@@ -182,6 +182,9 @@ class Session:
         self._load_platform(run)
         self._load_registry(run)
         for plugin in self.plugins:
+            for one in plugin.unread:
+                event = Event(plugin.name, "entry", "", UNBOUND, Place(one.path, one.line))
+                run.record(event.open(f"an entry point may be missing: {one.reason}"))
             for entry in self._points(plugin, self.rule.plugins.general_group):
                 self._call(run, plugin, entry)
         self._prepare(run)
