@@ -33,6 +33,10 @@ OPEN = {
     "a dotted name and a function": (
         "import other\nother.wrap('vllm.models.draft.amd', lambda: None)"
     ),
+    "a decorator that patches by name": (
+        "import wrapt\n@wrapt.patch_function_wrapper('vllm.models.draft.amd', 'Draft.forward')\n"
+        "def go(wrapped, instance, args, kwargs):\n    return None"
+    ),
     "text that is run": f'{DRAFT}\nexec("Draft.get_top_tokens = None")',
     "an object that is not known": (
         "import other\nother.find().get_top_tokens = lambda self, h: None"
@@ -53,6 +57,9 @@ CLOSED = {
     "a class to isinstance": f"{DRAFT}\nisinstance(1, Draft)",
     "a function without effects": (
         "import threading\ndef go():\n    return 1\nthreading.Thread(target=go)"
+    ),
+    "a decorator that reads": (
+        f"{DRAFT}\nimport functools\n@functools.wraps(Draft)\ndef go():\n    return None"
     ),
     "another attribute of what is not known": "import other\nother.find().name = 1",
     "a dotted name alone": "import logging\nlogging.getLogger('vllm.models.draft.amd')",

@@ -57,8 +57,7 @@ class Handed(Stores):
         if name == f"{_MODULES}.update" and self.plugin_of(frame.module.name):
             return self._modules_updated(args, keywords, frame, line)
         result = super()._foreign_call(name, args, keywords, frame, line, text)
-        reads = any(name == one or name.startswith(f"{one}.") for one in _READING)
-        if isinstance(result, Opaque) and not reads:
+        if isinstance(result, Opaque) and not _only_reads(name):
             self._hand_on(name, (*args, *(value for _, value in keywords)), frame, line)
         return result
 
@@ -86,6 +85,19 @@ class Handed(Stores):
         result = super().call(func, call, frame, line)
         if given and isinstance(result, Opaque | list | None):
             self._hand_on(call.text.partition("(")[0], given, frame, line)
+        return result
+
+    def _decorated_function(self, function: Function, frame: Frame) -> Value:
+        """A function after its decorators; one of a library is given what it is called with."""
+        result = super()._decorated_function(function, frame)
+        for node in function.decorators if self.plugin_of(frame.module.name) else ():
+            if isinstance(node, f.Call) and not self._is_of_tree(node, frame):
+                line = function.facts.start
+                maker = self._beside(node.func, frame, line)
+                if isinstance(maker, Foreign) and not _only_reads(maker.name):
+                    nodes = (*node.args, *(value for _, value in node.keywords))
+                    given = [self._beside(one, frame, line) for one in nodes]
+                    self._hand_on(maker.name, (*given, function), frame, line)
         return result
 
     @staticmethod
@@ -218,6 +230,10 @@ class Handed(Stores):
                 if not isinstance(one, str) and self.plugin_of(frame.module.name):
                     self._open_call(_MODULES, frame, line, "which module is replaced is not known")
         super().store_item(owner, index, value, frame, line)
+
+
+def _only_reads(name: str) -> bool:
+    return any(name == one or name.startswith(f"{one}.") for one in _READING)
 
 
 def is_of_any(event: Event) -> bool:
