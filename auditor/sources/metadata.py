@@ -219,8 +219,12 @@ def _read_setup_py(source: str, found: Metadata) -> None:
         _read_requires(keywords.get("install_requires"), names, found)
 
 
+#: Methods that change a list or a dict.
+_CHANGING = frozenset(("append", "clear", "extend", "insert", "pop", "setdefault", "update"))
+
+
 def _constants(module: ast.Module) -> dict[str, ast.expr]:
-    """Names that the module binds once, at its top level."""
+    """Names that the module binds once, at its top level, to what nothing changes afterwards."""
     bound: dict[str, list[ast.expr]] = {}
     for stmt in ast.walk(module):
         targets = (
@@ -228,6 +232,12 @@ def _constants(module: ast.Module) -> dict[str, ast.expr]:
             else [stmt.target] if isinstance(stmt, ast.AugAssign | ast.AnnAssign | ast.For)
             else []
         )  # fmt: skip
+        changed = [one.value for one in targets if isinstance(one, ast.Subscript)]
+        if isinstance(stmt, ast.Call) and getattr(stmt.func, "attr", "") in _CHANGING:
+            changed.append(stmt.func.value)  # type: ignore[attr-defined]
+        for one in changed:
+            if isinstance(one, ast.Name):
+                bound.setdefault(one.id, []).append(ast.Name(id="", lineno=one.lineno))
         for target in targets:
             if isinstance(target, ast.Name):
                 value = getattr(stmt, "value", None) if stmt in module.body else None
@@ -238,10 +248,18 @@ def _constants(module: ast.Module) -> dict[str, ast.expr]:
 
 
 def _calls_of_setup(module: ast.Module) -> Iterator[ast.Call]:
-    for node in ast.walk(module):
+    nodes = list(ast.walk(module))
+    named = {
+        alias.asname or alias.name
+        for node in nodes
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.name == "setup"
+    }
+    for node in nodes:
         if isinstance(node, ast.Call):
             name = getattr(node.func, "id", None) or getattr(node.func, "attr", None)
-            if name == "setup":
+            if name == "setup" or name in named:
                 yield node
 
 

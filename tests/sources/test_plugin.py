@@ -157,6 +157,8 @@ SAYS = {
     "poetry": f'[tool.poetry.plugins."{GENERAL}"]\nmine = "mine:register"\n',
     "setup.cfg": f"[options.entry_points]\n{GENERAL} =\n    mine = mine:register\n",
     "a literal": f'{SETUP}setup(entry_points={{"{GENERAL}": ["mine = mine:register"]}})\n',
+    "another name of the function": "from setuptools import setup as s\n"
+    f's(entry_points={{"{GENERAL}": ["mine = mine:register"]}})\n',
     "a name": f'{SETUP}E = {{"{GENERAL}": ["mine=mine:register"]}}\nsetup(entry_points=E)\n',
     "a text": f'{SETUP}setup(entry_points="[{GENERAL}]\\nmine = mine:register")\n',
     "keywords": (
@@ -191,6 +193,9 @@ def test_entry_points_are_read_wherever_they_stand(how: str) -> None:
 
 COMPUTED = {
     "a call": f"{SETUP}setup(entry_points=find())\n",
+    "a name that is changed": f"{SETUP}E = {{}}\nE['{GENERAL}'] = ['m = m:r']\n"
+    "setup(entry_points=E)\n",
+    "a name that is updated": f"{SETUP}E = {{}}\nE.update(find())\nsetup(entry_points=E)\n",
     "a name that is bound twice": f"{SETUP}E = {{}}\nE = find()\nsetup(entry_points=E)\n",
     "an entry that is a call": f'{SETUP}setup(entry_points={{"{GENERAL}": [find()]}})\n',
     "keywords from a call": f"{SETUP}setup(**find())\n",
