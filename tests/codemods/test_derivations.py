@@ -45,6 +45,9 @@ class Layer(nn.Module):
     def __init__(self):
         self.shared_head = SharedHead()
 
+    def join(self, parts):
+        return torch.sum(parts, 1)
+
 
 class Predictor(nn.Module):
     def __init__(self):
