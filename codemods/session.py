@@ -9,10 +9,10 @@ import click
 
 from auditor.errors import UsageError
 from auditor.options import Options
+from auditor.session import cache_of, request_of
 
 if TYPE_CHECKING:
-    from auditor.api import Request, Resources
-    from auditor.sources.cache import CacheConfig
+    from auditor.api import Resources
     from auditor.sources.tree import Source
     from codemods.plans import Plan
 
@@ -23,8 +23,7 @@ def opened(options: Options) -> Source:
     from auditor.sources.progress import console_progress
 
     progress = console_progress(quiet=options.quiet)
-    cache = _config(options)
-    source = open_source(options.vllm, cwd=Path.cwd(), cache=cache, progress=progress)
+    source = open_source(options.vllm, cwd=Path.cwd(), cache=cache_of(options), progress=progress)
     if not options.quiet:
         click.echo(f"{source.label} from {source.origin} ({source.why})", err=True)
     return source
@@ -41,7 +40,7 @@ def planned(source: Source, options: Options, architectures: tuple[str, ...]) ->
     from auditor.reports.names import hint
     from codemods.kept import plan_of
 
-    result = plan_of(source, request(options, architectures), resources(options))
+    result = plan_of(source, request_of(options, architectures), resources(options))
     known = sorted({row.architecture for row in result.before.rows})
     for glob in architectures:
         if not any(fnmatchcase(name, glob) for name in known):
@@ -50,36 +49,8 @@ def planned(source: Source, options: Options, architectures: tuple[str, ...]) ->
     return result
 
 
-def request(options: Options, architectures: tuple[str, ...]) -> Request:
-    """What is asked of the tree.
-
-    Raises:
-        UsageError: a module is said to be installed and missing.
-    """
-    from auditor.api import Request
-
-    if both := set(options.with_module) & set(options.without_module):
-        raise UsageError("cannot be installed and missing", where=", ".join(sorted(both)))
-    return Request(
-        platforms=tuple(dict.fromkeys(options.platform)),
-        architectures=architectures,
-        assume=dict(options.assume),
-        env=dict(options.env),
-        with_modules=options.with_module,
-        without_modules=options.without_module,
-    )
-
-
 def resources(options: Options) -> Resources:
     """The cache to use."""
     from auditor.api import Resources
 
-    return Resources(_config(options).folder)
-
-
-def _config(options: Options) -> CacheConfig:
-    from auditor.sources.cache import CacheConfig
-
-    if options.no_cache:
-        return CacheConfig.off()
-    return CacheConfig.at(Path(options.cache_dir)) if options.cache_dir else CacheConfig.default()
+    return Resources(cache_of(options).folder)
