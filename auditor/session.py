@@ -106,8 +106,8 @@ def audited(options: Options, architectures: tuple[str, ...], why: str | None = 
     from auditor.api import audit as run
 
     source, request = opened(options, why), request_of(options, architectures)
+    plugins = plugins_of(options)
     try:
-        plugins = plugins_of(options)
         coverage = run(source, request, Resources(cache_of(options).folder), plugins)
     except UsageError as error:
         if error.where != "--arch":
@@ -115,10 +115,10 @@ def audited(options: Options, architectures: tuple[str, ...], why: str | None = 
         if not request.architectures:
             what = f"the registry of {source.label} has no draft models"
             raise UsageError(what, next_step="Check that --vllm names a whole release.") from error
-        raise _no_architecture(request.architectures[0], source, request) from error
+        raise _no_architecture(request.architectures[0], source, request, plugins) from error
     for glob in request.architectures:
         if not any(fnmatchcase(row.architecture, glob) for row in coverage.rows):
-            raise _no_architecture(glob, source, request)
+            raise _no_architecture(glob, source, request, plugins)
     return coverage
 
 
@@ -143,12 +143,15 @@ def _of_against(error: SourceError) -> SourceError:
     return SourceError(error.what, where=where, next_step=step)
 
 
-def _no_architecture(glob: str, source: Source, request: Request) -> UsageError:
+def _no_architecture(
+    glob: str, source: Source, request: Request, plugins: tuple[Plugin, ...]
+) -> UsageError:
     """The error for a name or glob without a match; costs a second audit, without imports."""
     from auditor.api import audit as run
     from auditor.reports.names import hint
 
-    everything = run(source, replace(request, architectures=(), run_imports=False))
+    asked = replace(request, architectures=(), run_imports=False)
+    everything = run(source, asked, None, plugins)
     known = sorted({row.architecture for row in everything.rows})
     what = f"no architecture of {source.label} is called {glob!r}"
     return UsageError(what, next_step=hint(glob, known))

@@ -489,3 +489,19 @@ def test_the_command_names_the_plugin_and_answers_for_its_platform(
     assert "Did you mean vllm-mine?" in capsys.readouterr().err
     assert run(command, [*arguments, "--plugin", str(plugin)], "audit") == 2
     assert "named twice" in capsys.readouterr().err
+
+
+def test_an_architecture_that_a_plugin_took_out_is_not_offered(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    vllm = minivllm.write(tmp_path / "vllm", VLLM)
+    body = (
+        "from vllm.model_executor.models import registry\n"
+        'registry._SPECULATIVE_DECODING_MODELS.pop("DraftModel")'
+    )
+    plugin = write(tmp_path / "plugin", general(body))
+    arguments = ["--vllm", str(vllm), "--plugin", str(plugin), "--no-cache", "-a", "DraftModel"]
+    assert run(command, arguments, "audit") == 2
+    told = capsys.readouterr().err
+    assert "no architecture of" in told
+    assert "Did you mean DraftModel?" not in told
