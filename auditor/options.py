@@ -132,16 +132,16 @@ def _load_rules(
     ctx: click.Context, param: click.Parameter, values: Sequence[str]
 ) -> tuple[str, ...]:
     """Folders with rules of the user, in force from here on: other options may name them."""
-    _lay_over(ctx, values)
+    _lay_over(ctx, values, "--rules")
     return tuple(values)
 
 
-def _lay_over(ctx: click.Context, folders: Sequence[str | Path]) -> None:
+def _lay_over(ctx: click.Context, folders: Sequence[str | Path], named: str) -> None:
     if folders:
         from auditor.rulechecks import check
         from auditor.rulesdata import laid_over
 
-        check(folders)
+        check(folders, named)
         ctx.with_resource(laid_over(folders))
 
 
@@ -322,7 +322,7 @@ def _configure(ctx: click.Context, param: click.Parameter, value: str | None) ->
         if found is not None:
             from auditor.rulesdata import platform_names
 
-            _lay_over(ctx, found.rules)
+            _lay_over(ctx, found.rules, f"{found.name}: rules")
             config.check_platforms(found, platform_names())
         ctx.meta[_CONFIG] = found
     except DraftauditError as error:

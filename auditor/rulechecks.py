@@ -62,14 +62,18 @@ class _File:
         return RuleError(what, where=f"{self.path.as_posix()}:{line}", next_step=next_step)
 
 
-def check(folders: Iterable[str | Path]) -> None:
+def check(folders: Iterable[str | Path], named: str = "--rules") -> None:
     """Check folders that are to be laid over the rules of the project.
+
+    Args:
+        folders: the folders.
+        named: by what the user named them.
 
     Raises:
         RuleError: something is wrong with one of them.
     """
     roots = [Path(folder) for folder in folders]
-    files = [file for root in roots for file in _files(root)]
+    files = [file for root in roots for file in _files(root, named)]
     known = {(file.kind, file.name): file.path for file in _shipped()}
     for file in files:
         _check_name(file, known)
@@ -80,9 +84,9 @@ def check(folders: Iterable[str | Path]) -> None:
             _check_examples(file)
 
 
-def _files(root: Path) -> Iterator[_File]:
+def _files(root: Path, named: str) -> Iterator[_File]:
     if not root.is_dir():
-        raise RuleError("there is no such folder", where=f"--rules {root.as_posix()}")
+        raise RuleError("there is no such folder", where=f"{named} {root.as_posix()}")
     found = sorted(root.rglob("*.toml"))
     for path in found:
         kind = path.parent.name
@@ -98,7 +102,7 @@ def _files(root: Path) -> Iterator[_File]:
     if not found:
         raise RuleError(
             "the folder holds no rule",
-            where=f"--rules {root.as_posix()}",
+            where=f"{named} {root.as_posix()}",
             next_step=f"Rules are kept in {', '.join(f'{one}/*.toml' for one in KINDS)}.",
         )
 

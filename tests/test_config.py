@@ -117,7 +117,7 @@ def test_what_it_may_not_say(text: str, line: int, says_: str, run: Run, capsys:
         ('[tool.draftaudit]\nplatforms = ["rcom"]', "'rcom'. Did you mean rocm?"),
         ("[tool.draftaudit\n", "not valid TOML"),
         ("[tool]\ndraftaudit = 1\n", "no table"),
-        ('[tool.draftaudit]\nrules = "nowhere"', "there is no such folder"),
+        ('[tool.draftaudit]\nrules = "nowhere"', "pyproject.toml: rules "),
     ],
 )
 def test_what_it_may_not_be(text: str, says_: str, run: Run, capsys: Capture) -> None:
