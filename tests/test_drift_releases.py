@@ -96,15 +96,25 @@ def test_the_true_changes_and_only_those(before: str, after: str, release: Relea
 def test_a_baseline_tells_the_same_as_the_release(
     before: str, after: str, release: Release
 ) -> None:
-    """What is kept in the file is all that the comparison needs."""
+    """What is kept in the file is all that the comparison needs.
+
+    But for one thing: of several findings of one code it holds the number, so that it cannot tell
+    which of them is the new one.
+    """
     text = render(Baseline(snapshot(_audited(release, before))))
     kept = parse(text.encode(), "base.toml").snapshot
     now = _audited(release, after)
     by_file, by_source = drift_since(kept, now), drift(_audited(release, before), now)
-    fields = ("kind", "architecture", "platform", "before", "after", "failing", "message")
+    fields = ("kind", "architecture", "platform", "before", "after", "failing")
 
     def said(document: Drift) -> list[tuple[object, ...]]:
-        return [tuple(getattr(change, name) for name in fields) for change in document.changes]
+        return [
+            (
+                *(getattr(change, name) for name in fields),
+                change.message.partition(":")[0] if change.kind == "finding" else change.message,
+            )
+            for change in document.changes
+        ]
 
     assert said(by_file) == said(by_source)
 
