@@ -8,9 +8,10 @@ fits; equivalence is read off the two head paths.
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
+from auditor.analysis import Analysis
 from auditor.classes import Found, Open, lookup
 from auditor.headpath.bodies import SourceBodies, Syntax
 from auditor.headpath.checks import OneSided, of_processor, one_sided
@@ -18,58 +19,20 @@ from auditor.headpath.conditions import Premise, Premises
 from auditor.headpath.equivalence import Equivalence, compare
 from auditor.headpath.norms import Convention, Forward, convention
 from auditor.headpath.path import HeadPath, head_path
-from auditor.headpath.questions import Answers, fingerprint
+from auditor.headpath.questions import fingerprint
 from auditor.headpath.shapes import shape_of
 from auditor.headpath.state import Outcome, State
 from auditor.headpath.symbolic import Symbolic
 from auditor.headpath.terms import Unknown
 from auditor.imports import ImportRun
 from auditor.rulesdata import Capability, ShapeRule, head_rule, shapes
+from auditor.sharing import Analyses
 from auditor.values import ClassValue, Place
 
 #: Decorators of the standard library and PyTorch that leave the signature of a method alone.
 _PLAIN_DECORATORS = frozenset(
     "staticmethod classmethod abstractmethod final override inference_mode no_grad".split()
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Analysis:
-    """What is known of a class's head.
-
-    Attributes:
-        cls: the class.
-        logits: the head path of the method that the capability must agree with; None without one.
-        tokens: the head path of the capability; None where the class lacks it.
-        shape: the rule that ``logits`` fits; None where none does, or it could not be followed.
-        equivalence: whether the two agree; None where either is missing.
-        premises: what their equality rests on beside the two terms.
-        checks: what only one of the two methods, or of the processor's two, checks.
-        convention: what ``forward`` returns normed or raw, against what ``logits`` applies.
-        first: how the terms of both methods name their first parameter.
-    """
-
-    cls: ClassValue
-    logits: HeadPath | None
-    tokens: HeadPath | None
-    shape: ShapeRule | None
-    equivalence: Equivalence | None
-    premises: tuple[Premise, ...] = ()
-    convention: Convention | None = None
-    checks: tuple[OneSided, ...] = ()
-    first: str | None = None
-
-    @property
-    def shape_name(self) -> str | None:
-        """The shape's name; ``unnamed`` where none fits; None where the path is not known."""
-        if self.shape is not None:
-            return self.shape.name
-        known = self.logits is not None and not any(b.unknown for b in self.logits.branches)
-        return "unnamed" if known else None
-
-
-#: Analyses by class, each with the answers that it rests on; shared by the runs of one audit.
-Analyses = dict[Hashable, list[tuple[Answers, Analysis]]]
 
 
 class Analyzer:
@@ -83,7 +46,7 @@ class Analyzer:
         capability: Capability,
         analyses: Analyses | None = None,
     ) -> None:
-        self._analyses: Analyses = {} if analyses is None else analyses
+        self._analyses = Analyses() if analyses is None else analyses
         self._bodies = SourceBodies(run, syntax, outside)
         self._capability = capability
         self._known: dict[int, Analysis] = {}
@@ -117,12 +80,12 @@ class Analyzer:
     def _shared(self, cls: ClassValue) -> Analysis:
         """The analysis of the same class by another run, where it would come out the same."""
         key = fingerprint(cls)
-        for answers, analysis in self._analyses.get(key, ()):
+        for answers, analysis in self._analyses.of(key):
             if self._bodies.answers_alike(answers):
-                return analysis
+                return replace(analysis, cls=cls)
         self._bodies.asked = {}
         analysis = self._analyse(cls)
-        self._analyses.setdefault(key, []).append((self._bodies.asked, analysis))
+        self._analyses.add(key, self._bodies.asked, analysis)
         return analysis
 
     @staticmethod

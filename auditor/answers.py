@@ -14,7 +14,7 @@ from functools import partial
 import msgspec
 
 from auditor import facts as f
-from auditor.analyzer import Analyses, Analyzer
+from auditor.analyzer import Analyzer
 from auditor.contracts.contract import Contracts
 from auditor.coverage import Finding, Head, Row
 from auditor.engine import GuardSite
@@ -28,6 +28,7 @@ from auditor.platforms import Platform
 from auditor.program import Files, Probe
 from auditor.registry import Table
 from auditor.rulesdata import Capability
+from auditor.sharing import Analyses
 from auditor.values import ClassValue, Place, PythonError, Undecided
 from auditor.verdicts import head_of, judged
 
@@ -69,7 +70,8 @@ class Asked(msgspec.Struct, frozen=True):
     """What every platform is asked in the same way.
 
     ``look`` is shown each platform's run once it is answered; what it gives goes into the answer.
-    ``started`` are processes by platform in which something is loaded already.
+    ``started`` are processes by platform in which something is loaded already; ``backwards`` says
+    to analyse the last entry first, where another process begins with the first.
     """
 
     files: Files
@@ -87,6 +89,7 @@ class Asked(msgspec.Struct, frozen=True):
     run_imports: bool
     look: Callable[[Study], bytes] | None = None
     started: Mapping[str, ImportRun] = {}
+    backwards: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +161,15 @@ def _analysed(
     judgements: list[Row] = []
     found: list[Finding] = []
     findings = Findings(asked.contracts, asked.capability, asked.step)
+    analyses = {
+        row.architecture: analyzer.analyse(cls, stub=row.verdict == "stub")
+        for row in (reversed(rows) if asked.backwards else rows)
+        if (cls := introspector.classes.get(row.architecture)) is not None
+    }
     for row in rows:
-        cls = introspector.classes.get(row.architecture)
-        if cls is not None:
-            analysis = analyzer.analyse(cls, stub=row.verdict == "stub")
+        analysis = analyses.get(row.architecture)
+        if analysis is not None:
+            cls = introspector.classes[row.architecture]
             subject = Subject(judged(row, analysis), analysis, partial(analyzer.method, cls))
             row, own = findings.of(subject)
             found.extend(own)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from auditor.analyzer import Analysis
+from auditor.analysis import Analysis
 from auditor.contracts.contract import Contracts
 from auditor.contracts.drafters import Call, Drafter
 from auditor.contracts.selection import Selected

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from auditor import facts as f
-from auditor.analyzer import Analyses
 from auditor.answers import Asked, OpenCondition, PlatformAnswer, Study, ask, matches
 from auditor.contracts.contract import Contracts, Engine
 from auditor.contracts.kept import KeptContracts, Recorder
@@ -33,14 +32,13 @@ from auditor.environment import Environment, in_force, without_built
 from auditor.errors import UsageError
 from auditor.evaluation.import_statements import Conventions
 from auditor.headpath.bodies import Syntax
-from auditor.headpath.questions import mentions
 from auditor.imports import ImportRun
 from auditor.loading import outside_stores
 from auditor.memo import Grounds, digest_of, tool_digest
 from auditor.modules import program_of
 from auditor.platforms import Platform, build, normal_text
 from auditor.prefetch import prefetch
-from auditor.processes import Beside, can_fork
+from auditor.processes import Beside, can_fork, two_logs
 from auditor.program import Files, Probe
 from auditor.registry import Table
 from auditor.request import Request
@@ -56,6 +54,7 @@ from auditor.rulesdata import (
     target,
     vendored,
 )
+from auditor.sharing import Analyses
 from auditor.sources.cache import Cache, CacheConfig
 from auditor.sources.tree import Source
 from auditor.tables import Tables
@@ -114,7 +113,7 @@ class Job:
         self.seen: tuple[bytes, ...] = ()
         self._base = base
         self._changed = changed
-        self._analyses: Analyses = {}
+        self._analyses = Analyses()
         self._outside: Mapping[str, Place] = {}
         self._engine_read: bytes | None = None
         self._beside: Beside | None = None
@@ -236,14 +235,8 @@ class Job:
     def _known_analyses(self) -> Analyses:
         """Analyses of the job before that rest on none of the files that differ."""
         if self._base is None or self._base._outside != self._outside:
-            return {}
-        paths = frozenset(self._changed)
-        return {
-            key: kept
-            for key, found in self._base._analyses.items()
-            if not mentions(key, paths)
-            and (kept := [one for one in found if not mentions(tuple(one[0].values()), paths)])
-        }
+            return Analyses()
+        return self._base._analyses.without(frozenset(self._changed))
 
     def _kept_contracts(self) -> KeptContracts:
         modules = sorted(self.program.modules.items())
@@ -524,11 +517,24 @@ def _session(
 
 
 def _in_two(asked: Asked, tables: list[tuple[Platform, Table]]) -> list[PlatformAnswer]:
-    """Ask every second platform in another process, and the others here."""
+    """Ask every second platform in another process, and the others here.
+
+    Both tell each other what they have analysed, and start at the two ends of the tables.
+    """
     theirs, mine = tables[1::2], tables[0::2]
-    beside = Beside(lambda: msgspec.msgpack.encode([ask(asked, p, t) for p, t in theirs]))
-    answers = [ask(asked, platform, table) for platform, table in mine]
+    logs = two_logs()
+    here, there = asked, asked
+    if logs is not None:
+        one, other = logs
+        here = msgspec.structs.replace(asked, analyses=asked.analyses.beside(one, other))
+        there = msgspec.structs.replace(
+            asked, analyses=asked.analyses.beside(other, one), backwards=True
+        )
+    beside = Beside(lambda: msgspec.msgpack.encode([ask(there, p, t) for p, t in theirs]))
+    answers = [ask(here, platform, table) for platform, table in mine]
     answers += msgspec.msgpack.decode(beside.result(), type=list[PlatformAnswer])
+    for log in logs or ():
+        log.close()
     position = {platform.name: index for index, (platform, _) in enumerate(tables)}
     return sorted(answers, key=lambda answer: position[answer.platform])
 

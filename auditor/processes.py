@@ -16,6 +16,8 @@ from multiprocessing.connection import Connection
 from typing import TypeVar
 
 _Item = TypeVar("_Item")
+#: Bytes of a message's length in a log.
+_LENGTH = 8
 
 
 def processors() -> int:
@@ -110,3 +112,58 @@ class Beside:
 def _send_result(pipe: Connection, parents: Connection, function: Callable[[], bytes]) -> None:
     parents.close()
     pipe.send_bytes(function())
+
+
+class Log:
+    """Messages from one process to another, in memory that both have after a fork.
+
+    One of them only writes, the other only reads, and neither waits: writing takes as long as
+    copying does, and reading gives what is whole by then.
+
+    Raises:
+        OSError: the system gives no such memory.
+    """
+
+    def __init__(self) -> None:
+        self._file = os.memfd_create("log")
+        self._at = 0
+        self._cut = False
+
+    def write(self, message: bytes) -> None:
+        """Add a message; where the memory is used up, it and all later ones are not heard."""
+        if self._cut:
+            return
+        data = len(message).to_bytes(_LENGTH, "big") + message
+        try:
+            # A message cut short never becomes whole, so nothing may follow it.
+            self._cut = os.pwrite(self._file, data, self._at) < len(data)
+        except OSError:
+            self._cut = True
+        self._at += len(data)
+
+    def read(self) -> list[bytes]:
+        """The messages that have become whole since the last call."""
+        messages: list[bytes] = []
+        size = os.fstat(self._file).st_size
+        while self._at + _LENGTH <= size:
+            length = int.from_bytes(os.pread(self._file, _LENGTH, self._at), "big")
+            end = self._at + _LENGTH + length
+            if end > size:
+                break
+            messages.append(os.pread(self._file, length, self._at + _LENGTH))
+            self._at = end
+        return messages
+
+    def close(self) -> None:
+        """Give the memory back."""
+        os.close(self._file)
+
+
+def two_logs() -> tuple[Log, Log] | None:
+    """A log for each direction; None where the system has no memory to share by a fork."""
+    if not hasattr(os, "memfd_create"):
+        return None
+    try:
+        return Log(), Log()
+    except OSError:
+        return None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from auditor.analyzer import Analysis
+from auditor.analysis import Analysis
 from auditor.classes import Found, lookup
 from auditor.coverage import Condition, Head, MethodPath, Question, Row, Step, VerdictName, Way
 from auditor.headpath.brief import brief, name_of

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import takewhile
 
-from auditor.analyzer import Analysis
+from auditor.analysis import Analysis
 from auditor.classes import Found, lookup
 from auditor.headpath.bodies import SourceBodies
 from auditor.headpath.brief import brief

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import msgspec
 
-from auditor.analyzer import Analysis
+from auditor.analysis import Analysis
 from auditor.answers import Study
 from auditor.coverage import Row
 from auditor.facts import Unparsed

@@ -49,6 +49,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.plugins",),
     ("auditor.evidence",),
     ("auditor.headpath",),
+    ("auditor.analysis",),
+    ("auditor.sharing",),
     ("auditor.analyzer",),
     ("auditor.verdicts",),
     ("auditor.findings",),

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from auditor.analyzer import Analysis
+from auditor.analysis import Analysis
 from auditor.classes import Missing, lookup
 from auditor.headpath.bodies import SourceBodies
 from auditor.headpath.construction import Construction

@@ -1,0 +1,137 @@
+"""Two processes tell each other what they have analysed; neither waits, and none mishears."""
+
+from __future__ import annotations
+
+import copy
+import os
+from pathlib import Path
+
+import pytest
+from trees.minivllm import WITH_METHOD, write
+
+from auditor.analysis import Analysis
+from auditor.analyzer import Analyzer
+from auditor.answers import Study
+from auditor.api import Request
+from auditor.headpath.bodies import Syntax
+from auditor.job import Job
+from auditor.processes import Log, two_logs
+from auditor.program import Files
+from auditor.rulesdata import capability
+from auditor.sharing import Analyses
+from auditor.sources.open import open_source
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(os, "memfd_create"), reason="without shared memory each process has its own"
+)
+
+
+def end_of(log: Log) -> Log:
+    """The same log as another process has it after a fork."""
+    return copy.copy(log)
+
+
+def test_messages_arrive_in_order_and_once() -> None:
+    log = Log()
+    there = end_of(log)
+    assert there.read() == []
+    log.write(b"one")
+    log.write(b"")
+    assert there.read() == [b"one", b""]
+    log.write(b"two" * 100_000)
+    assert there.read() == [b"two" * 100_000]
+    assert there.read() == []
+    log.close()
+
+
+def test_a_message_that_is_half_there_comes_when_it_is_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = Log()
+    there = end_of(log)
+    real = os.pwrite
+    for half in (4, 10):
+        monkeypatch.setattr(os, "pwrite", lambda f, data, at, n=half: real(f, data[:n], at) and 99)
+        log.write(b"message")
+        assert there.read() == []
+        monkeypatch.undo()
+        log = end_of(there)
+        log.write(b"message")
+        assert there.read() == [b"message"]
+        log = end_of(there)
+
+
+@pytest.mark.parametrize("failing", ["short", "error"])
+def test_nothing_follows_a_message_that_could_not_be_written(
+    monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    log = Log()
+    there = end_of(log)
+    real = os.pwrite
+
+    def full(file: int, data: bytes, at: int) -> int:
+        if failing == "error":
+            raise OSError("no memory left")
+        return real(file, data[:10], at)
+
+    log.write(b"before")
+    monkeypatch.setattr(os, "pwrite", full)
+    log.write(b"cut short")
+    monkeypatch.undo()
+    log.write(b"after")
+    assert there.read() == [b"before"]
+
+
+def test_without_shared_memory_there_are_no_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(name: str) -> int:
+        raise OSError(f"no {name}")
+
+    monkeypatch.setattr(os, "memfd_create", refused)
+    assert two_logs() is None
+    monkeypatch.delattr(os, "memfd_create")
+    assert two_logs() is None
+
+
+def studied(tree: Path) -> tuple[Study, Syntax]:
+    """A run of a mini vLLM on one platform, with all that its answer rests on."""
+    seen: list[Study] = []
+
+    def look(study: Study) -> bytes:
+        seen.append(study)
+        return b""
+
+    source = open_source(str(tree), cwd=tree)
+    files = Files(source.tree)
+    Job(source, Request(platforms=("cuda",)), files, look=look).run(1)
+    return seen[0], Syntax(files)
+
+
+def test_what_the_other_process_has_analysed_is_taken_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"vllm/models/draft/__init__.py": WITH_METHOD}
+    mine = studied(write(tmp_path / "one", files))
+    theirs = studied(write(tmp_path / "other", files))
+    asked = capability("get_top_tokens")
+    logs = two_logs()
+    assert logs is not None
+    there, here = Analyses().beside(*map(end_of, logs)), Analyses().beside(*reversed(logs))
+
+    def analysed(study: Study, syntax: Syntax, analyses: Analyses) -> Analysis:
+        (cls,) = study.classes.values()
+        analysis = Analyzer(study.run, syntax, {}, asked, analyses).analyse(cls)
+        assert analysis.cls is cls
+        return analysis
+
+    made = analysed(*theirs, there)
+    assert made.equivalence is not None
+
+    def refused(*_: object) -> None:
+        raise AssertionError("analysed twice")
+
+    monkeypatch.setattr(Analyzer, "_analyse", refused)
+    taken = analysed(*mine, here)
+    assert (taken.logits, taken.tokens) == (made.logits, made.tokens)
+    assert (taken.shape, taken.equivalence) == (made.shape, made.equivalence)
+    with pytest.raises(AssertionError, match="analysed twice"):
+        analysed(*mine, Analyses())
