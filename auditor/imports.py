@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable
+from functools import cache
 from itertools import takewhile
 
 from packaging.utils import canonicalize_name
@@ -48,6 +49,13 @@ from auditor.values import (
 _MAX_NESTED = 150
 
 
+@cache
+def _with_packages(name: str) -> tuple[str, ...]:
+    """A module's name and those of the packages that it is in: ``a.b.c``, ``a.b``, ``a``."""
+    parent = name.rpartition(".")[0]
+    return (name, *_with_packages(parent)) if parent else (name,)
+
+
 class ImportRun(ImportStatements):
     """One process on one platform: ``sys.modules``, and what stayed open.
 
@@ -83,6 +91,7 @@ class ImportRun(ImportStatements):
         self.namespaces: dict[int, ModuleValue] = {}
         self._looking_up: set[Deferred] = set()
         self._nested = 0
+        self._outside = ModuleValue("", "", False, f.ModuleFacts(()))
 
     def load(self, name: str) -> Value:
         """Import a module as a process would.
@@ -149,7 +158,8 @@ class ImportRun(ImportStatements):
                 self._settle_bases(base, frame, family, done)
 
     def _outer(self) -> Frame:
-        return Frame(ModuleValue("", "", False, f.ModuleFacts(())), {})
+        """Where a question from outside the tree is asked; nothing is bound there."""
+        return Frame(self._outside, {})
 
     def open_condition(self, why: Undecided, frame: Frame) -> None:
         """Take note of a condition that stayed open; what more is said of it later counts too."""
@@ -169,13 +179,12 @@ class ImportRun(ImportStatements):
         elif isinstance(value, ModuleValue) and value.under:
             value = self._imported_again(value, frame, place)
         # A package that may have failed is imported once more where it did.
-        while name:
-            module = self.modules.get(name)
+        for one in _with_packages(name):
+            module = self.modules.get(one)
             if isinstance(module, ModuleValue) and module.doubts:
                 self._inherit(module.doubts, frame, place)
-            elif name in self.unreadable:
-                self._inherit((self.unreadable[name],), frame, place)
-            name = name.rpartition(".")[0]
+            elif one in self.unreadable:
+                self._inherit((self.unreadable[one],), frame, place)
         return value
 
     def _imported_again(self, module: ModuleValue, frame: Frame, place: Place) -> Value:
