@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable
-from functools import cache
 from itertools import takewhile
 
 from packaging.utils import canonicalize_name
@@ -49,13 +48,6 @@ from auditor.values import (
 _MAX_NESTED = 150
 
 
-@cache
-def _with_packages(name: str) -> tuple[str, ...]:
-    """A module's name and those of the packages that it is in: ``a.b.c``, ``a.b``, ``a``."""
-    parent = name.rpartition(".")[0]
-    return (name, *_with_packages(parent)) if parent else (name,)
-
-
 class ImportRun(ImportStatements):
     """One process on one platform: ``sys.modules``, and what stayed open.
 
@@ -90,6 +82,9 @@ class ImportRun(ImportStatements):
         self._attempts: dict[tuple[str, int], int] = {}
         self.namespaces: dict[int, ModuleValue] = {}
         self._looking_up: set[Deferred] = set()
+        self._foreign: dict[str, Value] = {}
+        #: Whether any module was loaded with doubts so far.
+        self._perhaps_failed = False
         self._nested = 0
         self._outside = ModuleValue("", "", False, f.ModuleFacts(()))
 
@@ -104,6 +99,7 @@ class ImportRun(ImportStatements):
         if isinstance(module, ModuleValue):
             for doubt in frame.doubts:
                 module.doubts.add(doubt)
+                self._perhaps_failed = True
         return module
 
     def get(self, module: Value, name: str, trace: list[Trace]) -> tuple[Value, Doubts]:
@@ -178,14 +174,19 @@ class ImportRun(ImportStatements):
             raise PythonError(self._not_found(message, name, place, ""))
         elif isinstance(value, ModuleValue) and value.under:
             value = self._imported_again(value, frame, place)
-        # A package that may have failed is imported once more where it did.
-        for one in _with_packages(name):
-            module = self.modules.get(one)
+        if self._perhaps_failed or self.unreadable:
+            self._inherit_from(name, frame, place)
+        return value
+
+    def _inherit_from(self, name: str, frame: Frame, place: Place) -> None:
+        """A module or package that may have failed is imported once more where it did."""
+        while name:
+            module = self.modules.get(name)
             if isinstance(module, ModuleValue) and module.doubts:
                 self._inherit(module.doubts, frame, place)
-            elif one in self.unreadable:
-                self._inherit((self.unreadable[one],), frame, place)
-        return value
+            elif name in self.unreadable:
+                self._inherit((self.unreadable[name],), frame, place)
+            name = name.rpartition(".")[0]
 
     def _imported_again(self, module: ModuleValue, frame: Frame, place: Place) -> Value:
         """A module that only some branches had imported is imported here as well.
@@ -271,6 +272,7 @@ class ImportRun(ImportStatements):
             self._nested -= 1
         module.state = "loaded"
         module.doubts = inner.doubts
+        self._perhaps_failed = self._perhaps_failed or len(inner.doubts) > 0
         # A module may have put something else in its place (``sys.modules[__name__] = …``).
         return self.modules.get(name, module)
 
@@ -501,7 +503,13 @@ class ImportRun(ImportStatements):
         return value
 
     def foreign_attribute(self, name: str) -> Value:
-        """The value of a dotted name outside the tree."""
+        """The value of a dotted name outside the tree; the same all through a run."""
+        value = self._foreign.get(name, UNBOUND)
+        if value is UNBOUND:
+            value = self._foreign[name] = self._foreign_value(name)
+        return value
+
+    def _foreign_value(self, name: str) -> Value:
         if name in self.conventions.constants:
             return self.conventions.constants[name]
         if name in self.platform.constants:

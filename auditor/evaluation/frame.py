@@ -41,6 +41,8 @@ IDENTITIES = (ModuleValue, ClassValue, Function, Builtin, PlatformObject, Closur
 
 _CHANGEABLE = (list, dict, set)
 
+_OF_TREE = (ClassValue, Function, Instance, Closure)
+
 _MAX_OPTIONS = 8
 
 
@@ -123,7 +125,7 @@ def is_own(value: Value) -> bool:
         return any(map(is_own, value))
     if isinstance(value, Either):
         return any(map(is_own, value.values()))
-    return isinstance(value, ClassValue | Function | Instance | Closure)
+    return isinstance(value, _OF_TREE)
 
 
 def join(options: Iterable[tuple[Guard, Value]]) -> Value:

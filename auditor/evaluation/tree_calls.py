@@ -344,14 +344,15 @@ class TreeCalls(Summaries):
         scope = bound_arguments(name, facts, args, keywords)
         if isinstance(scope, str):
             raise PythonError(builtin_error("TypeError", scope, place))
-        outer = Frame(function.module, {}, function.scopes, depth=frame.depth + 1)
-        evaluated = dict(function.defaults)
-        for name, default in facts.defaults:
-            if name not in scope:
+        left_out = [(name, node) for name, node in facts.defaults if name not in scope]
+        if left_out:
+            outer = Frame(function.module, {}, function.scopes, depth=frame.depth + 1)
+            evaluated = dict(function.defaults)
+            for name, node in left_out:
                 scope[name] = (
                     evaluated[name]
                     if name in evaluated
-                    else self.evaluate(default, outer, function.facts.line)
+                    else self.evaluate(node, outer, function.facts.line)
                 )
         return scope
 
