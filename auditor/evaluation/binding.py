@@ -134,9 +134,11 @@ class Binding(Expressions):
         if not stmt.plain:
             cls.namespace = {}
             scopes = (cls.namespace, *(frame.scopes if frame.is_call else frame.scopes[1:]))
-            inner = Frame(frame.module, cls.namespace, scopes, frame.guards, depth=frame.depth)
-            inner.doubts, inner.prefix = frame.doubts, f"{qualname}."
-            inner.trying, inner.probing = frame.trying, frame.probing
+            inner = Frame(
+                frame.module, cls.namespace, scopes, frame.guards, frame.doubts,
+                trying=frame.trying, probing=frame.probing, depth=frame.depth,
+                prefix=f"{qualname}.",
+            )  # fmt: skip
             self.block(inner, stmt.body)
             cls.wild = inner.wild
         if refused:
