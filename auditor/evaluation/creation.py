@@ -30,7 +30,10 @@ def is_hooked(cls: ClassValue) -> bool:
     for base in cls.bases:
         if isinstance(base, ClassValue) and base.hooked:
             return True
-    return any(type(s) is f.Func and s.name == "__init_subclass__" for s in cls.facts.body)
+    for stmt in cls.facts.body:
+        if isinstance(stmt, f.Func) and stmt.name == "__init_subclass__":
+            return True
+    return False
 
 
 def run_hooks(run: Machine, cls: ClassValue, keywords: Keywords, frame: Frame, line: int) -> None:
