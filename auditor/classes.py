@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from auditor.facts import Assign, Bind, Class, Func, Name
+from auditor.facts import Assign, Bind, Class, Delete, Func, Handler, Name, Stmt
 from auditor.facts import Sequence as Display
 from auditor.values import (
     UNBOUND,
@@ -186,10 +186,12 @@ def own_attribute(cls: ClassValue, name: str) -> Found | Open | None:
         return _presence(cls, value, where, "assigned from outside the class body")
     namespace = body_namespace(cls)
     if name in namespace:
-        where = Place(cls.module.path, binding_line(cls.facts.body, name) or cls.facts.line)
+        where = Place(cls.module.path, body_lines(cls).get(name, cls.facts.line))
         return _presence(cls, namespace[name], where, "defined in the class body")
     slots = namespace.get("__slots__")
-    if slots == name or (isinstance(slots, tuple | list | dict) and name in slots):
+    if slots is not None and (
+        slots == name or (isinstance(slots, tuple | list | dict) and name in slots)
+    ):
         return Found(cls, Place(cls.module.path, cls.facts.line), "a slot")
     if cls.wild is not None:
         return Open(Undecided(cls.wild.reason, cls.wild.where, cls.wild.text))
@@ -223,17 +225,29 @@ def body_namespace(cls: ClassValue) -> dict[str, Value]:
     return cls.namespace
 
 
-def binding_line(body: Iterable[object], name: str) -> int:
-    """The line of the last statement that binds ``name``, looking into branches; 0 without one."""
-    line = 0
+def body_lines(cls: ClassValue) -> dict[str, int]:
+    """The line of the last statement of the class body that binds each name, branches included.
+
+    Read off the facts when first asked, and kept: a class is asked for many names.
+    """
+    if cls.lines is None:
+        cls.lines = dict(_binding_lines(cls.facts.body))
+    return cls.lines
+
+
+def _binding_lines(body: Iterable[Stmt | Handler]) -> Iterator[tuple[str, int]]:
     for stmt in body:
-        targets = getattr(stmt, "targets", ())
-        if getattr(stmt, "name", None) == name or any(t == Name(name) for t in targets):
-            line = int(getattr(stmt, "line", 0)) or line
-        if not isinstance(stmt, Func | Class):
-            for block in ("body", "handlers", "orelse", "final"):
-                line = binding_line(getattr(stmt, block, ()), name) or line
-    return line
+        match stmt:
+            case Func(name=name, line=line) | Class(name=name, line=line):
+                yield name, line
+            case Assign(targets=targets, line=line) | Delete(targets=targets, line=line):
+                yield from ((target.id, line) for target in targets if isinstance(target, Name))
+            case Handler(name=str() as name, line=line, body=inner):
+                yield name, line
+                yield from _binding_lines(inner)
+            case _:
+                for block in ("body", "handlers", "orelse", "final"):
+                    yield from _binding_lines(getattr(stmt, block, ()))
 
 
 def _plain_bindings(fact: object) -> Iterator[tuple[str, Value]]:

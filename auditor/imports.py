@@ -82,7 +82,11 @@ class ImportRun(ImportStatements):
         self._attempts: dict[tuple[str, int], int] = {}
         self.namespaces: dict[int, ModuleValue] = {}
         self._looking_up: set[Deferred] = set()
+        self._foreign: dict[str, Value] = {}
+        #: Whether any module was loaded with doubts so far.
+        self._perhaps_failed = False
         self._nested = 0
+        self._outside = ModuleValue("", "", False, f.ModuleFacts(()))
 
     def load(self, name: str) -> Value:
         """Import a module as a process would.
@@ -95,6 +99,7 @@ class ImportRun(ImportStatements):
         if isinstance(module, ModuleValue):
             for doubt in frame.doubts:
                 module.doubts.add(doubt)
+                self._perhaps_failed = True
         return module
 
     def get(self, module: Value, name: str, trace: list[Trace]) -> tuple[Value, Doubts]:
@@ -149,7 +154,8 @@ class ImportRun(ImportStatements):
                 self._settle_bases(base, frame, family, done)
 
     def _outer(self) -> Frame:
-        return Frame(ModuleValue("", "", False, f.ModuleFacts(())), {})
+        """Where a question from outside the tree is asked; nothing is bound there."""
+        return Frame(self._outside, {})
 
     def open_condition(self, why: Undecided, frame: Frame) -> None:
         """Take note of a condition that stayed open; what more is said of it later counts too."""
@@ -168,7 +174,12 @@ class ImportRun(ImportStatements):
             raise PythonError(self._not_found(message, name, place, ""))
         elif isinstance(value, ModuleValue) and value.under:
             value = self._imported_again(value, frame, place)
-        # A package that may have failed is imported once more where it did.
+        if self._perhaps_failed or self.unreadable:
+            self._inherit_from(name, frame, place)
+        return value
+
+    def _inherit_from(self, name: str, frame: Frame, place: Place) -> None:
+        """A module or package that may have failed is imported once more where it did."""
         while name:
             module = self.modules.get(name)
             if isinstance(module, ModuleValue) and module.doubts:
@@ -176,7 +187,6 @@ class ImportRun(ImportStatements):
             elif name in self.unreadable:
                 self._inherit((self.unreadable[name],), frame, place)
             name = name.rpartition(".")[0]
-        return value
 
     def _imported_again(self, module: ModuleValue, frame: Frame, place: Place) -> Value:
         """A module that only some branches had imported is imported here as well.
@@ -262,6 +272,7 @@ class ImportRun(ImportStatements):
             self._nested -= 1
         module.state = "loaded"
         module.doubts = inner.doubts
+        self._perhaps_failed = self._perhaps_failed or len(inner.doubts) > 0
         # A module may have put something else in its place (``sys.modules[__name__] = …``).
         return self.modules.get(name, module)
 
@@ -492,7 +503,13 @@ class ImportRun(ImportStatements):
         return value
 
     def foreign_attribute(self, name: str) -> Value:
-        """The value of a dotted name outside the tree."""
+        """The value of a dotted name outside the tree; the same all through a run."""
+        value = self._foreign.get(name, UNBOUND)
+        if value is UNBOUND:
+            value = self._foreign[name] = self._foreign_value(name)
+        return value
+
+    def _foreign_value(self, name: str) -> Value:
         if name in self.conventions.constants:
             return self.conventions.constants[name]
         if name in self.platform.constants:

@@ -222,7 +222,7 @@ class ClassValue:
     ``extra`` are attributes set from outside the body (``Class.attr = …``, ``setattr``); ``wild``
     says why it may have more than are known, and ``under`` are the branches of open conditions in
     which alone it exists. ``hooked`` says that making a subclass runs ``__init_subclass__``, and
-    ``followed`` that all its decorators were.
+    ``followed`` that all its decorators were. ``lines`` are where its body binds names.
     """
 
     module: ModuleValue
@@ -239,6 +239,7 @@ class ClassValue:
     hooked: bool = False
     followed: bool = False
     unfinished: Callable[[], object] | None = None
+    lines: dict[str, int] | None = None
 
     def finish(self) -> None:
         """Run what was put off until something looks into the class: its decorators."""

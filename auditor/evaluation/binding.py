@@ -46,6 +46,9 @@ from auditor.values import (
     builtin_error,
 )
 
+#: What of the tree may decorate.
+_DECORATING = (Function, ClassValue, Closure, Pending)
+
 
 class Binding(Expressions):
     """Binds names, attributes and items."""
@@ -75,15 +78,15 @@ class Binding(Expressions):
         # A class body is no scope of the functions in it.
         scopes = frame.scopes if frame.is_call else frame.scopes[1:]
         function = Function(frame.module, stmt, stmt.decorators, scopes, (), frame.prefix, defaults)
-        self.bind(frame, stmt.name, self._decorated_function(function, frame), stmt, stmt.line)
+        value = self._decorated_function(function, frame) if stmt.decorators else function
+        self.bind(frame, stmt.name, value, stmt, stmt.line)
 
     def _decorated_function(self, function: Function, frame: Frame) -> Value:
         """The function after decorators of the tree that do more than give another function.
 
         Other decorators are run when something calls the function.
         """
-        nodes = function.decorators
-        if not nodes or not any(self._is_of_tree(node, frame) for node in nodes):
+        if not any(self._is_of_tree(node, frame) for node in function.decorators):
             return function
         line = function.facts.start
         decorators = [self.evaluate(node, frame, line) for node in function.decorators]
@@ -101,13 +104,16 @@ class Binding(Expressions):
     @staticmethod
     def _is_of_tree(node: f.Expr, frame: Frame) -> bool:
         """Whether a decorator is a function of the tree, by its first name."""
-        while isinstance(node, f.Call | f.Attr):
-            node = node.func if isinstance(node, f.Call) else node.value
-        if not isinstance(node, f.Name):
-            return False
+        while not isinstance(node, f.Name):
+            if isinstance(node, f.Call):
+                node = node.func
+            elif isinstance(node, f.Attr):
+                node = node.value
+            else:
+                return False
         scopes = (*frame.scopes, frame.module.names)
         value = next((scope[node.id] for scope in scopes if node.id in scope), None)
-        return isinstance(value, Function | ClassValue | Closure | Pending)
+        return isinstance(value, _DECORATING)
 
     def _class(self, frame: Frame, stmt: f.Class) -> None:
         line = stmt.start
@@ -128,9 +134,11 @@ class Binding(Expressions):
         if not stmt.plain:
             cls.namespace = {}
             scopes = (cls.namespace, *(frame.scopes if frame.is_call else frame.scopes[1:]))
-            inner = Frame(frame.module, cls.namespace, scopes, frame.guards, depth=frame.depth)
-            inner.doubts, inner.prefix = frame.doubts, f"{qualname}."
-            inner.trying, inner.probing = frame.trying, frame.probing
+            inner = Frame(
+                frame.module, cls.namespace, scopes, frame.guards, frame.doubts,
+                trying=frame.trying, probing=frame.probing, depth=frame.depth,
+                prefix=f"{qualname}.",
+            )  # fmt: skip
             self.block(inner, stmt.body)
             cls.wild = inner.wild
         if refused:

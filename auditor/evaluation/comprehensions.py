@@ -55,11 +55,10 @@ class Comprehensions(Binding):
         scope: dict[str, Value] = {}
         outer = frame.scopes if frame.is_call else frame.scopes[1:]
         inner = Frame(
-            frame.module, scope, (scope, *outer), frame.guards, is_call=frame.is_call,
-            depth=frame.depth, prefix=frame.prefix,
+            frame.module, scope, (scope, *outer), frame.guards, frame.doubts, trying=frame.trying,
+            probing=frame.probing, is_call=frame.is_call, depth=frame.depth, prefix=frame.prefix,
+            unusual=frame.unusual,
         )  # fmt: skip
-        inner.doubts, inner.trying, inner.unusual = frame.doubts, frame.trying, frame.unusual
-        inner.probing = frame.probing
         first = self.evaluate(node.generators[0].iter, frame, line)
         yield from self._rounds_of(node, 0, first, inner, line)
 

@@ -235,6 +235,13 @@ class Expressions(Names):
         """A chain of comparisons: ``a < b < c`` stops at the first that is false."""
         still_open: Undecided | None = None
         left = self.evaluate(expr.left, frame, line)
+        if len(expr.ops) == 1:
+            right = self.evaluate(expr.rights[0], frame, line)
+            result = self.compare(expr.ops[0], left, right, frame, line)
+            if not isinstance(result, Undecided):
+                return result
+            why = self._placed(result, frame, line)
+            return Opaque(why.reason, why.where, why.text, why.key, own=why.own)
         with ExitStack() as stack:
             for op, node in zip(expr.ops, expr.rights, strict=True):
                 right = self.evaluate(node, frame, line)
@@ -244,13 +251,11 @@ class Expressions(Names):
                 if isinstance(result, Undecided):
                     why = self._placed(result, frame, line)
                     still_open = why if still_open is None else still_open
-                    if len(expr.ops) > 1:
-                        stack.enter_context(self._perhaps(frame, why, True, line))
+                    stack.enter_context(self._perhaps(frame, why, True, line))
                 left = right
         if still_open is None:
             return True
-        key = still_open.key if len(expr.ops) == 1 else ""
-        return Opaque(still_open.reason, still_open.where, still_open.text, key, own=still_open.own)
+        return Opaque(still_open.reason, still_open.where, still_open.text, own=still_open.own)
 
     def binary(
         self,

@@ -39,6 +39,10 @@ CONTAINERS = (tuple, list, set, frozenset, dict)
 
 IDENTITIES = (ModuleValue, ClassValue, Function, Builtin, PlatformObject, Closure, Spec)
 
+_CHANGEABLE = (list, dict, set)
+
+_OF_TREE = (ClassValue, Function, Instance, Closure)
+
 _MAX_OPTIONS = 8
 
 
@@ -71,7 +75,7 @@ class Frame:
     names: dict[str, Value]
     scopes: tuple[dict[str, Value], ...] = ()
     guards: tuple[Guard, ...] = ()
-    doubts: Doubts = field(default_factory=lambda: Doubts())
+    doubts: Doubts = field(default_factory=Doubts)
     returns: list[tuple[Guard, Value]] = field(default_factory=list)
     shared: dict[str, dict[str, Value]] = field(default_factory=dict)
     trace: list[Trace] | None = None
@@ -121,7 +125,7 @@ def is_own(value: Value) -> bool:
         return any(map(is_own, value))
     if isinstance(value, Either):
         return any(map(is_own, value.values()))
-    return isinstance(value, ClassValue | Function | Instance | Closure)
+    return isinstance(value, _OF_TREE)
 
 
 def join(options: Iterable[tuple[Guard, Value]]) -> Value:
@@ -199,7 +203,6 @@ def joined(ends: Ends) -> dict[str, Value]:
 def replace_names(names: dict[str, Value], state: dict[str, Value]) -> None:
     """Make ``state`` what a namespace holds; the namespace stays the same object."""
     if names is not state:
-        state = dict(state)
         names.clear()
         names.update(state)
 
@@ -213,6 +216,7 @@ class Snapshot:
 
     def __init__(self, names: dict[str, Value], containers: Containers) -> None:
         self._names = dict(names)
+        self._held = [item for item in names.items() if isinstance(item[1], _CHANGEABLE)]
         self._containers = containers
         self._originals: dict[int, tuple[Value, Value]] = {}
 
@@ -222,12 +226,12 @@ class Snapshot:
         ``guards`` are the open conditions of the branch that the copies are for.
         """
         copies: dict[int, Value] = {}
-        for value in self._names.values():
-            if isinstance(value, list | dict | set):
-                copy = copies.setdefault(id(value), type(value)(value))
-                self._originals[id(copy)] = (copy, value)
-                self._containers.copied(value, copy, guards)
-        return {name: copies.get(id(value), value) for name, value in self._names.items()}
+        names = dict(self._names)
+        for name, value in self._held:
+            names[name] = copy = copies.setdefault(id(value), type(value)(value))
+            self._originals[id(copy)] = (copy, value)
+            self._containers.copied(value, copy, guards)
+        return names
 
     def restore(self, names: dict[str, Value], guards: tuple[Guard, ...]) -> None:
         """Set ``names`` back, with copies of the containers for a branch."""

@@ -23,6 +23,7 @@ from auditor.values import (
     PlatformObject,
     PythonError,
     Trace,
+    Unbound,
     Undecided,
     Value,
     Version,
@@ -62,6 +63,9 @@ class Program:
 
 #: What stands in ``sys.modules`` and may not: a module that may have failed, an unreadable one.
 _DOUBTED = (ModuleValue, Opaque)
+
+#: What a name may stand for that a ``from`` import does not take over as it is.
+_ASKED_FURTHER = frozenset((Unbound, Either, Opaque, ModuleValue))
 
 
 class ImportStatements(Calls):
@@ -139,7 +143,7 @@ class ImportStatements(Calls):
             return False
         for attr, _ in stmt.names:
             value = names.get(attr, UNBOUND)
-            if value is UNBOUND or isinstance(value, Either | Opaque | ModuleValue):
+            if type(value) in _ASKED_FURTHER:
                 return False
             if platform.endswith(attr) and self.is_platform(module, attr):
                 return False

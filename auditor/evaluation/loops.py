@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
+from functools import lru_cache, partial
 
 from msgspec import structs
 
@@ -182,10 +182,12 @@ class Loops(Branches):
                 self.bind(frame, name, changed, stmt, stmt.line)
 
 
-def carried(body: tuple[f.Stmt, ...]) -> list[str]:
+@lru_cache(maxsize=1024)
+def carried(body: tuple[f.Stmt, ...]) -> tuple[str, ...]:
     """The names that a body both binds and reads, so that a round may read what one before bound.
 
-    An import binds the same in every round.
+    An import binds the same in every round. The text of the body alone says which, so the answer is
+    kept: one loop is met on every platform, and in every call of its function.
     """
     nodes = list(nodes_of(body))
     stored = Counter(name for node in nodes for name in _stored(node))
@@ -195,7 +197,7 @@ def carried(body: tuple[f.Stmt, ...]) -> list[str]:
         name for node in nodes if isinstance(node, f.Assign | f.Loop) for name in _stored(node)
     )
     read.update(use.partition(".")[0] for node in nodes for use in _uses(node))
-    return sorted(name for name in stored if read[name] > 0)
+    return tuple(sorted(name for name in stored if read[name] > 0))
 
 
 def _stored(node: object) -> Iterator[str]:

@@ -74,15 +74,16 @@ class Names(Truth):
         for scope in frame.scopes:
             value = scope.get(name, UNBOUND)
             if value is not UNBOUND:
-                return self._settled(value, frame, line, name)
-        value = frame.module.names.get(name, UNBOUND)
-        if value is not UNBOUND:
-            return self._settled(value, frame, line, name)
-        return self._beyond_module(frame, name, line)
+                break
+        else:
+            value = frame.module.names.get(name, UNBOUND)
+            if value is UNBOUND:
+                return self._beyond_module(frame, name, line)
+        return self._settled(value, frame, line, name) if type(value) is Either else value
 
-    def _settled(self, value: Value, frame: Frame, line: int, name: str) -> Value:
-        """A bound value; where some branch left the name unbound, a doubt remains."""
-        if isinstance(value, Either) and any(v is UNBOUND for _, v in self.alive(value)):
+    def _settled(self, value: Either, frame: Frame, line: int, name: str) -> Value:
+        """One of several values; where some branch left the name unbound, a doubt remains."""
+        if any(v is UNBOUND for _, v in self.alive(value)):
             guards = [guard for guard, option in value.options if option is UNBOUND]
             error = builtin_error("NameError", f"name {name!r} is not defined", frame.place(line))
             frame.doubt(

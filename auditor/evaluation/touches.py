@@ -16,6 +16,7 @@ Touched = tuple[Value, str]
 
 _INTO = frozenset(("setattr", "delattr"))
 _ANY_NAME = frozenset(("globals", "exec", "vars"))
+_CHANGEABLE = (ClassValue, ModuleValue, Instance, list, dict, set)
 
 
 class Text(msgspec.Struct, frozen=True, gc=False):
@@ -80,7 +81,7 @@ def _touched(
 
 
 def _can_change(value: Value) -> bool:
-    return isinstance(value, ClassValue | ModuleValue | Instance | list | dict | set)
+    return isinstance(value, _CHANGEABLE)
 
 
 def text_of(facts: f.FunctionFacts) -> Text:

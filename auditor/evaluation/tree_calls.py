@@ -316,13 +316,11 @@ class TreeCalls(Summaries):
 
     def call_frame(self, function: Function, scope: dict[str, Value], frame: Frame) -> Frame:
         """Where the body of a function runs that is called from ``frame``."""
-        inner = Frame(
-            function.module, scope, (scope, *function.scopes), is_call=True, depth=frame.depth + 1
-        )
-        inner.doubts, inner.trying, inner.unusual = frame.doubts, frame.trying, frame.unusual
-        inner.probing = frame.probing
-        inner.prefix = f"{function.prefix}{function.facts.name}.<locals>."
-        return inner
+        return Frame(
+            function.module, scope, (scope, *function.scopes), doubts=frame.doubts,
+            trying=frame.trying, probing=frame.probing, is_call=True, depth=frame.depth + 1,
+            prefix=f"{function.prefix}{function.facts.name}.<locals>.", unusual=frame.unusual,
+        )  # fmt: skip
 
     @staticmethod
     def _unless_raised(frame: Frame, error: Error) -> Value:
@@ -344,14 +342,15 @@ class TreeCalls(Summaries):
         scope = bound_arguments(name, facts, args, keywords)
         if isinstance(scope, str):
             raise PythonError(builtin_error("TypeError", scope, place))
-        outer = Frame(function.module, {}, function.scopes, depth=frame.depth + 1)
-        evaluated = dict(function.defaults)
-        for name, default in facts.defaults:
-            if name not in scope:
+        left_out = [(name, node) for name, node in facts.defaults if name not in scope]
+        if left_out:
+            outer = Frame(function.module, {}, function.scopes, depth=frame.depth + 1)
+            evaluated = dict(function.defaults)
+            for name, node in left_out:
                 scope[name] = (
                     evaluated[name]
                     if name in evaluated
-                    else self.evaluate(default, outer, function.facts.line)
+                    else self.evaluate(node, outer, function.facts.line)
                 )
         return scope
 
@@ -364,9 +363,10 @@ class TreeCalls(Summaries):
             return Opaque("calls nested too deeply")
         scope = dict(zip(closure.facts.params, args, strict=True))
         scopes = (scope, *closure.scopes)
-        inner = Frame(closure.module, scope, scopes, (), is_call=True, depth=frame.depth + 1)
-        inner.doubts, inner.trying = frame.doubts, frame.trying
-        inner.probing = frame.probing
+        inner = Frame(
+            closure.module, scope, scopes, doubts=frame.doubts, trying=frame.trying,
+            probing=frame.probing, is_call=True, depth=frame.depth + 1,
+        )  # fmt: skip
         if not frame.is_call:
             self.own_forks = MAX_OWN_FORKS
         try:

@@ -8,8 +8,7 @@ the condition where it has one, so that the branch being followed can settle it.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 from msgspec import structs
 
@@ -56,6 +55,31 @@ IN_PLACE: dict[str, Callable[[Value, Value], Value]] = {
 }  # fmt: skip
 
 
+class Passage:
+    """A part of a run; what is settled on the way, and ``guard`` from the start, ends with it.
+
+    A class rather than a generator: every call of a function of the tree goes through one.
+    """
+
+    __slots__ = ("_before", "_guard", "_mark", "_run")
+
+    def __init__(self, run: Machine, guard: Guard | None = None) -> None:
+        self._run, self._guard = run, guard
+
+    def __enter__(self) -> None:
+        run, guard = self._run, self._guard
+        self._before, self._mark = (run.known, run.open_guards), run.containers.mark()
+        if guard is not None:
+            run.known = {**run.known, guard.identity: not guard.negated}
+            run.open_guards = (*run.open_guards, guard)
+
+    def __exit__(self, *raised: object) -> None:
+        known, guards = self._before
+        if self._run.open_guards is not guards:
+            self._run.known, self._run.open_guards = known, guards
+            self._run.containers.leave(self._mark)
+
+
 class Truth(Machine):
     """Decides conditions."""
 
@@ -68,28 +92,13 @@ class Truth(Machine):
             options = tuple(o for o in options if self._possible(o[0])) or options
         return options
 
-    @contextmanager
-    def branch(self, guard: Guard) -> Iterator[None]:
+    def branch(self, guard: Guard) -> Passage:
         """Follow one branch of an open condition."""
-        known, guards, mark = self.known, self.open_guards, self.containers.mark()
-        self.known = {**known, guard.identity: not guard.negated}
-        self.open_guards = (*guards, guard)
-        try:
-            yield
-        finally:
-            self.known, self.open_guards = known, guards
-            self.containers.leave(mark)
+        return Passage(self, guard)
 
-    @contextmanager
-    def passage(self) -> Iterator[None]:
+    def passage(self) -> Passage:
         """Run a call, or a round of a loop: what it finds settled on its way ends with it."""
-        known, guards, mark = self.known, self.open_guards, self.containers.mark()
-        try:
-            yield
-        finally:
-            if self.open_guards is not guards:
-                self.known, self.open_guards = known, guards
-                self.containers.leave(mark)
+        return Passage(self)
 
     def _possible(self, guard: Guard) -> bool:
         settled = self.known.get(guard.identity)
@@ -105,6 +114,8 @@ class Truth(Machine):
     def truth(self, value: Value, frame: Frame) -> bool | Undecided:
         """``bool(value)``, or why it is open."""
         value = self.force(value, frame)
+        if isinstance(value, bool):
+            return value
         match value:
             case Undecided():
                 return value
