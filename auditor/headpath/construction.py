@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from auditor.headpath.arguments import parameters
 from auditor.headpath.attributes import Attribute
@@ -247,4 +248,16 @@ def _item_call(call: ast.Call) -> ast.Call | None:
 
 
 def _copy(node: ast.expr) -> ast.expr:
-    return ast.parse(ast.unparse(node), mode="eval").body
+    """A copy whose parts can be replaced without a change to the original."""
+    copied: ast.expr = _copied(node)
+    return copied
+
+
+def _copied(value: Any) -> Any:
+    match value:
+        case ast.AST():
+            return type(value)(**{name: _copied(inner) for name, inner in ast.iter_fields(value)})
+        case list():
+            return [_copied(inner) for inner in value]
+        case _:
+            return value
