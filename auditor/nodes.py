@@ -5,23 +5,46 @@ from __future__ import annotations
 import ast
 from functools import lru_cache
 
+#: Fields that hold a name, a number or a text in every kind of node that has them.
+_PLAIN_FIELDS = frozenset(
+    "id attr arg module asname level lineno type_comment kind conversion is_async simple".split()
+)
 
-def children(node: ast.AST) -> list[ast.AST]:
-    """What is directly in ``node``, in the order of :func:`ast.iter_child_nodes`."""
-    found: list[ast.AST] = []
-    for name in node._fields:
-        value = getattr(node, name, None)
-        if isinstance(value, ast.AST):
-            found.append(value)
-        elif isinstance(value, list):
-            found.extend(inner for inner in value if isinstance(inner, ast.AST))
-    return found
+
+class _NodeFields(dict[type[ast.AST], tuple[str, ...]]):
+    """The fields in which a kind of node may hold others; computed once for each kind."""
+
+    def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
+        fields = tuple(name for name in kind._fields if name not in _PLAIN_FIELDS)
+        self[kind] = fields
+        return fields
+
+
+_NODE_FIELDS = _NodeFields()
+
+
+def nodes_of(node: ast.AST) -> tuple[ast.AST, ...]:
+    """``node`` and all that is in it, in the order of :func:`ast.walk`."""
+    return _walked(node)[0]
+
+
+def depth_of(node: ast.AST) -> int:
+    """How many nodes stand one inside the other, at most, with ``node`` as the first."""
+    return _walked(node)[1]
 
 
 @lru_cache(maxsize=8192)
-def nodes_of(node: ast.AST) -> tuple[ast.AST, ...]:
-    """``node`` and all that is in it, in the order of :func:`ast.walk`."""
+def _walked(node: ast.AST) -> tuple[tuple[ast.AST, ...], int]:
+    """The nodes layer by layer, and how many layers they are."""
     found = [node]
-    for one in found:
-        found.extend(children(one))
-    return tuple(found)
+    depth, layer_end = 1, 1
+    for at, one in enumerate(found):
+        if at == layer_end:
+            depth, layer_end = depth + 1, len(found)
+        for name in _NODE_FIELDS[type(one)]:
+            value = getattr(one, name, None)
+            if isinstance(value, ast.AST):
+                found.append(value)
+            elif isinstance(value, list):
+                found.extend([inner for inner in value if isinstance(inner, ast.AST)])
+    return tuple(found), depth

@@ -70,7 +70,9 @@ def _of_block(body: Iterable[f.Stmt], package: str) -> Iterator[str]:
                 module = f.absolute_name(stmt, package)
                 yield module
                 yield from (f"{module}.{name}" for name, _ in names)
-            case f.If(test=f.Name(id="TYPE_CHECKING"), orelse=orelse):
+            case f.If(
+                test=f.Name(id="TYPE_CHECKING") | f.Attr(attr="TYPE_CHECKING"), orelse=orelse
+            ):
                 yield from _of_block(orelse, package)
             case f.If(body=inner, orelse=orelse) | f.Loop(body=inner, orelse=orelse):
                 yield from _of_block((*inner, *orelse), package)

@@ -11,6 +11,7 @@ import ast
 import builtins
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 
 from auditor.facts import (
     Assert,
@@ -96,7 +97,7 @@ def module_facts(source: bytes, root: str) -> ModuleFacts | Unparsed:
     tree = _top_level(source)
     if isinstance(tree, Unparsed):
         return tree
-    builder = _Builder(source, root, _postpones_annotations(tree))
+    builder = _Builder(_Text(source), root, _postpones_annotations(tree))
     return ModuleFacts(builder.block(tree.body))
 
 
@@ -118,18 +119,18 @@ def function_facts(source: bytes, start: int, end: int, name: str) -> FunctionFa
 
     Only those lines are parsed. Names are not pruned here: every read in a body counts.
     """
-    lines = source.splitlines(keepends=True)[start - 1 : end]
-    indent = len(lines[0]) - len(lines[0].lstrip()) if lines else 0
-    # A block of its own keeps the indentation legal, and one line of offset is taken off again.
-    segment = (b"if 1:\n" if indent else b"\n") + b"".join(lines)
-    tree = parse(segment)
+    text = _Text(source)
+    lines = text.lines[start - 1 : end]
+    # A block of its own keeps the indentation legal; empty lines before it keep the numbers right.
+    indented = bool(lines) and lines[0][:1].isspace() and start > 1
+    head = b"\n" * (start - 2) + b"if 1:\n" if indented else b"\n" * (start - 1)
+    tree = parse(head + b"\n".join(lines) + b"\n")
     if isinstance(tree, Unparsed):
         return tree
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
-            ast.increment_lineno(node, start - 2)
             try:
-                return _function(node, source)
+                return _function(node, text)
             except RecursionError:
                 return Unparsed(f"{name!r} is nested too deeply to be read", start)
     return Unparsed(f"no function {name!r} at lines {start}-{end}", start)
@@ -161,8 +162,8 @@ def _postpones_annotations(tree: ast.Module) -> bool:
     )
 
 
-def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, source: bytes) -> FunctionFacts:
-    builder = _Builder(source, "", postponed=True, prune=False)
+def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, text: _Text) -> FunctionFacts:
+    builder = _Builder(text, "", postponed=True, prune=False)
     arguments = node.args
     positional = [*arguments.posonlyargs, *arguments.args]
     late = positional[len(positional) - len(arguments.defaults) :]
@@ -196,12 +197,26 @@ def _yields(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return False
 
 
+class _Text:
+    """The text of one file; it is split into lines once, when a line is first asked for."""
+
+    def __init__(self, source: bytes) -> None:
+        self._source = source
+
+    @cached_property
+    def lines(self) -> list[bytes]:
+        return self._source.splitlines()
+
+    def line(self, number: int) -> bytes:
+        """A line by its number; empty where there is none."""
+        return self.lines[number - 1] if number <= len(self.lines) else b""
+
+
 class _Builder:
     """Turns statements into facts, and keeps account of which names are bound for certain."""
 
-    def __init__(self, source: bytes, root: str, postponed: bool, prune: bool = True) -> None:
+    def __init__(self, source: _Text, root: str, postponed: bool, prune: bool = True) -> None:
         self._source = source
-        self._lines: list[bytes] | None = None
         self._root = root
         self._postponed = postponed
         self._prune = prune
@@ -274,6 +289,8 @@ class _Builder:
 
     def _late_defaults(self, arguments: ast.arguments) -> tuple[tuple[str, Expr], ...]:
         """Default values other than constants and what a foreign module has."""
+        if not arguments.defaults and not arguments.kw_defaults:
+            return ()  # as most functions have it
         positional = [*arguments.posonlyargs, *arguments.args]
         late = positional[len(positional) - len(arguments.defaults) :]
         pairs = [*zip(late, arguments.defaults, strict=True)]
@@ -356,7 +373,7 @@ class _Builder:
         yield If(test, self._text(node.test), node.test.lineno, body, orelse, is_elif)
 
     def _spells_elif(self, node: ast.If) -> bool:
-        return self._line(node.lineno)[node.col_offset :].startswith(b"elif")
+        return self._source.line(node.lineno)[node.col_offset :].startswith(b"elif")
 
     def _try(self, node: ast.Try) -> Iterator[Stmt]:
         yield Try(
@@ -619,17 +636,12 @@ class _Builder:
 
     # --- source text
 
-    def _line(self, number: int) -> bytes:
-        if self._lines is None:
-            self._lines = self._source.splitlines()
-        return self._lines[number - 1] if number <= len(self._lines) else b""
-
     def _text(self, node: ast.AST) -> str:
         """The source of ``node`` on one line, without comments on the way."""
         first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
         if first and first == last:
             start, stop = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", 0)
-            return self._line(first)[start:stop].decode("utf-8", "replace")
+            return self._source.line(first)[start:stop].decode("utf-8", "replace")
         return " ".join(ast.unparse(node).split())
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Protocol
 
 from auditor import facts as f
@@ -15,7 +14,7 @@ from auditor.headpath.questions import Answers, fingerprint
 from auditor.headpath.stores import Stores, stores_of
 from auditor.imports import ImportRun
 from auditor.loading import stores_in
-from auditor.nodes import children
+from auditor.nodes import depth_of
 from auditor.program import Files
 from auditor.syntax import parse
 from auditor.values import ClassValue, Function, ModuleValue, Place, PythonError, Value
@@ -106,15 +105,9 @@ def _parse(block: bytes, start: int) -> Functions:
     return found
 
 
-@lru_cache(maxsize=4096)
 def is_nested_deeply(function: ast.FunctionDef) -> bool:
     """Whether a function nests deeper than a run over its syntax would want to follow."""
-    layer: list[ast.AST] = [function]
-    for _ in range(_MAX_NESTING):
-        layer = [child for node in layer for child in children(node)]
-        if not layer:
-            return False
-    return True
+    return depth_of(function) > _MAX_NESTING
 
 
 class SourceBodies:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from auditor.headpath.arguments import parameters
 from auditor.headpath.attributes import Attribute
@@ -135,11 +136,14 @@ class Construction:
         return {name: self._text(node, scope) for name, node in given.items()}
 
     def _text(self, node: ast.expr, scope: _Scope) -> str:
-        return ast.unparse(_Resolver(scope, [_MAX_STEPS]).visit(_copy(node)))
+        return ast.unparse(_Resolver(scope, [_MAX_STEPS]).of(node))
 
 
-class _Resolver(ast.NodeTransformer):
-    """Replaces names and attributes of ``self`` by what an ``__init__`` assigned to them."""
+class _Resolver:
+    """Replaces names and attributes of ``self`` by what an ``__init__`` assigned to them.
+
+    The syntax that it is given stays as it is: what it gives is a copy.
+    """
 
     def __init__(
         self, scope: _Scope, budget: list[int], busy: frozenset[str] = frozenset()
@@ -149,7 +153,23 @@ class _Resolver(ast.NodeTransformer):
         # Names that are being replaced: ``config = replace(config)`` reads what was before.
         self._busy = busy
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:
+    def of(self, node: ast.AST) -> ast.AST:
+        """An expression, or a part of one, with all in it replaced."""
+        match node:
+            case ast.Name():
+                return self._name(node)
+            case ast.Attribute(value=ast.Name(id="self"), attr=attr):
+                return self._own(node, f"self.{attr}")
+            case _:
+                return type(node)(**{name: self._in(part) for name, part in ast.iter_fields(node)})
+
+    def _in(self, part: Any) -> Any:
+        """What stands in a field of a node: a part, several, or a text or number."""
+        if isinstance(part, list):
+            return [self._in(one) for one in part]
+        return self.of(part) if isinstance(part, ast.AST) else part
+
+    def _name(self, node: ast.Name) -> ast.AST:
         """A local, else a parameter, else the name itself."""
         if self._budget[0] <= 0:
             return node
@@ -158,7 +178,7 @@ class _Resolver(ast.NodeTransformer):
             return self._again(assigned[0], self._scope, self._busy | {node.id})
         return self._parameter(node) if len(assigned) < 2 else node
 
-    def _parameter(self, node: ast.Name) -> ast.expr:
+    def _parameter(self, node: ast.Name) -> ast.AST:
         scope = self._scope
         names = [argument.arg for argument in parameters(scope.init)][1:]
         if scope.call is None or scope.outer is None or node.id not in names:
@@ -168,23 +188,18 @@ class _Resolver(ast.NodeTransformer):
         value = given.get(node.id)
         return node if value is None else self._again(value, scope.outer)
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+    def _own(self, node: ast.Attribute, name: str) -> ast.AST:
         """An attribute of ``self`` that ``__init__`` assigns once; else the attribute."""
-        if isinstance(node.value, ast.Name) and node.value.id == "self":
-            assigned = _assigned(self._scope.init, f"self.{node.attr}")
-            name = f"self.{node.attr}"
-            if len(assigned) != 1 or name in self._busy:
-                return node
-            return self._again(assigned[0], self._scope, self._busy | {name})
-        self.generic_visit(node)
-        return node
+        assigned = _assigned(self._scope.init, name)
+        if len(assigned) != 1 or name in self._busy:
+            return node
+        return self._again(assigned[0], self._scope, self._busy | {name})
 
-    def _again(self, node: ast.expr, scope: _Scope, busy: frozenset[str] = frozenset()) -> ast.expr:
+    def _again(self, node: ast.expr, scope: _Scope, busy: frozenset[str] = frozenset()) -> ast.AST:
         self._budget[0] -= 1
         if self._budget[0] <= 0:
             return node
-        visited: ast.expr = _Resolver(scope, self._budget, busy).visit(_copy(node))
-        return visited
+        return _Resolver(scope, self._budget, busy).of(node)
 
 
 def _assigned(init: ast.FunctionDef, target: str) -> list[ast.expr]:
@@ -244,7 +259,3 @@ def _item_call(call: ast.Call) -> ast.Call | None:
             case ast.Dict(values=[ast.Call() as made]) | ast.List(elts=[ast.Call() as made]):
                 return made
     return None
-
-
-def _copy(node: ast.expr) -> ast.expr:
-    return ast.parse(ast.unparse(node), mode="eval").body

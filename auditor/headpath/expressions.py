@@ -225,6 +225,8 @@ class Expressions(Things, ABC):
         self, nodes: Sequence[ast.expr], state: State, frame: Frame
     ) -> list[tuple[tuple[Term, ...], State]]:
         """Expressions in order; one that changes something changes what was evaluated before."""
+        if len(nodes) == 1:
+            return [((term,), after) for term, after in self.expr(nodes[0], state, frame)]
         keys = [f"{_HELD}{next(self._held)}" for _ in nodes]
         states = [state]
         for key, node in zip(keys, nodes, strict=True):

@@ -11,6 +11,7 @@ from abc import ABC
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from auditor.classes import Missing
 from auditor.headpath.effects import changed_to
@@ -111,8 +112,7 @@ class Opaque(Expressions, ABC):
         """Whether a function is known to leave what it is handed alone."""
         if any(keyword in keywords for keyword in _WRITES):
             return False
-        rules = (*self._rule.pure_functions, *self._rule.silent_calls)
-        return any(fnmatchcase(name, glob) for glob in rules)
+        return _matches(name, self._rule.pure_functions) or _matches(name, self._rule.silent_calls)
 
     def is_pure_method(self, name: str, keywords: Mapping[str, Term]) -> bool:
         """Whether a method is known to leave the object and its arguments alone."""
@@ -124,8 +124,7 @@ class Opaque(Expressions, ABC):
 
     def is_chance(self, name: str) -> bool:
         """Whether a function need not give the same twice."""
-        last = name.rpartition(".")[2].lower()
-        return any(fnmatchcase(last, glob) for glob in self._rule.chance)
+        return _matches(name.rpartition(".")[2].lower(), self._rule.chance)
 
     def is_pure_module(self, module: Term, cls: ClassValue | Foreign | None, count: int) -> bool:
         """Whether calling a submodule leaves its input alone.
@@ -148,6 +147,12 @@ class Opaque(Expressions, ABC):
             if isinstance(call, ast.Call)
             for keyword in call.keywords
         )
+
+
+@lru_cache(maxsize=4096)
+def _matches(name: str, globs: tuple[str, ...]) -> bool:
+    """Whether a name fits one of the globs; the same few functions are called all over."""
+    return any(fnmatchcase(name, glob) for glob in globs)
 
 
 def _is_tensor(cls: ClassValue | Foreign | None) -> bool:

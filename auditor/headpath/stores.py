@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from auditor.nodes import nodes_of
 
@@ -80,6 +81,7 @@ def stores_of(functions: Mapping[str, ast.FunctionDef], cls: str | None) -> Stor
     return _joined(scans)
 
 
+@lru_cache(maxsize=4096)
 def stores_of_function(function: ast.FunctionDef, parameter: str, new: str = "") -> Stores:
     """What one function sets on the object that is its ``parameter``, and on others.
 
@@ -227,12 +229,12 @@ class _Scan:
                 self._hand(node)
 
     def _hand(self, node: ast.Call) -> None:
-        function = ast.unparse(node.func) if _is_dotted(node.func) else ""
         given: list[tuple[int | str, ast.expr]] = [*enumerate(node.args)]
         given += [(keyword.arg or "", keyword.value) for keyword in node.keywords]
         for position, value in given:
             if any(self._is_self(one) for one in _held(value)):
                 plain = position if self._is_self(value) else ""
+                function = ast.unparse(node.func) if _is_dotted(node.func) else ""
                 self.handed.append(Handed(function, plain, node.lineno, self._is_init))
 
 

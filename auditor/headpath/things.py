@@ -67,6 +67,8 @@ class Things:
         self._rule = rule
         # Terms are shared, and asked again and again; by identity, with the term kept alive.
         self._classes: dict[int, tuple[Term, ClassValue | Foreign | None]] = {}
+        # Terms that are equal are of one class, wherever they stand.
+        self._settled: dict[tuple[Term, str, bool], ClassValue | Foreign | None] = {}
         self._kinds: dict[tuple[int, tuple[str, ...]], bool] = {}
         self._holders: dict[int, tuple[Term, bool]] = {}
         self._hooked: dict[int, tuple[ClassValue, bool]] = {}
@@ -86,11 +88,19 @@ class Things:
             case Self():
                 return self._root
             case Part(owner=owner, name=name):
-                return self._settled_class(owner, name, item=False)
+                return self._class_of_part(owner, name, item=False)
             case Item(owner=Part(owner=owner, name=name)):
-                return self._settled_class(owner, name, item=True)
+                return self._class_of_part(owner, name, item=True)
             case _:
                 return None
+
+    def _class_of_part(self, owner: Term, name: str, item: bool) -> ClassValue | Foreign | None:
+        if not isinstance(self.class_of(owner), ClassValue):
+            return None
+        key = (owner, name, item)
+        if key not in self._settled:
+            self._settled[key] = self._settled_class(owner, name, item)
+        return self._settled[key]
 
     def _settled_class(self, owner: Term, name: str, item: bool) -> ClassValue | Foreign | None:
         """The class that ``__init__`` says, unless something else may set the attribute."""
