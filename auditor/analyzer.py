@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 
 from auditor.analysis import Analysis
@@ -50,6 +51,12 @@ class Analyzer:
         self._bodies = SourceBodies(run, syntax, outside)
         self._capability = capability
         self._known: dict[int, Analysis] = {}
+
+    def sharing(self, analyses: Analyses) -> Analyzer:
+        """An analyzer of the same run that shares these analyses."""
+        analyzer = copy(self)
+        analyzer._analyses, analyzer._known = analyses, {}
+        return analyzer
 
     @property
     def bodies(self) -> SourceBodies:

@@ -14,6 +14,7 @@ from functools import partial
 import msgspec
 
 from auditor import facts as f
+from auditor.analysis import Analysis
 from auditor.analyzer import Analyzer
 from auditor.contracts.contract import Contracts
 from auditor.coverage import Finding, Head, Row
@@ -25,6 +26,7 @@ from auditor.imports import ImportRun
 from auditor.instances import Instances
 from auditor.introspector import Introspector
 from auditor.platforms import Platform
+from auditor.processes import Log, aside, two_logs
 from auditor.program import Files, Probe
 from auditor.registry import Table
 from auditor.rulesdata import Capability
@@ -71,7 +73,8 @@ class Asked(msgspec.Struct, frozen=True):
 
     ``look`` is shown each platform's run once it is answered; what it gives goes into the answer.
     ``started`` are processes by platform in which something is loaded already; ``backwards`` says
-    to analyse the last entry first, where another process begins with the first.
+    to analyse the last entry first, where another process begins with the first; ``helped`` says
+    that a second process may help with one platform.
     """
 
     files: Files
@@ -90,6 +93,7 @@ class Asked(msgspec.Struct, frozen=True):
     look: Callable[[Study], bytes] | None = None
     started: Mapping[str, ImportRun] = {}
     backwards: bool = False
+    helped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +112,14 @@ def ask(asked: Asked, platform: Platform, table: Table) -> PlatformAnswer:
     """Resolve the entries of ``table`` on one platform."""
     run, introspector, rows = _resolved(asked, platform, table)
     analyzer = Analyzer(run, asked.syntax, asked.outside, asked.capability, asked.analyses)
-    if asked.capability.agrees_with is not None:
-        rows, heads, findings = _analysed(asked, rows, introspector, analyzer)
+    heads: tuple[Head, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    if asked.capability.agrees_with is None:
+        rows = _probed(asked, rows, introspector, analyzer)
+    elif asked.helped and asked.run_imports and (logs := two_logs()) is not None:
+        rows, heads, findings = _analysed_in_two(asked, rows, introspector, analyzer, logs)
     else:
-        rows, heads, findings = _probed(asked, rows, introspector, analyzer), (), ()
+        rows, heads, findings = _analysed(asked, rows, introspector, analyzer)
     seen = b""
     if asked.look is not None:
         classes = introspector.classes
@@ -161,11 +169,8 @@ def _analysed(
     judgements: list[Row] = []
     found: list[Finding] = []
     findings = Findings(asked.contracts, asked.capability, asked.step)
-    analyses = {
-        row.architecture: analyzer.analyse(cls, stub=row.verdict == "stub")
-        for row in (reversed(rows) if asked.backwards else rows)
-        if (cls := introspector.classes.get(row.architecture)) is not None
-    }
+    ordered = tuple(reversed(rows)) if asked.backwards else rows
+    analyses = _analyses(analyzer, introspector, ordered)
     for row in rows:
         analysis = analyses.get(row.architecture)
         if analysis is not None:
@@ -176,6 +181,32 @@ def _analysed(
             heads.setdefault(cls.dotted, head_of(analysis, row.platform, asked.files))
         judgements.append(row)
     return tuple(judgements), tuple(heads.values()), tuple(found)
+
+
+def _analysed_in_two(
+    asked: Asked, rows: tuple[Row, ...], introspector: Introspector, analyzer: Analyzer,
+    logs: tuple[Log, Log],
+) -> tuple[tuple[Row, ...], tuple[Head, ...], tuple[Finding, ...]]:  # fmt: skip
+    """As :func:`_analysed`, while a second process makes analyses from the last entry on."""
+    mine, theirs = asked.analyses.in_two(logs, asked.files)
+    backwards = tuple(reversed(rows))
+    with aside(partial(_analyses, analyzer.sharing(theirs), introspector, backwards)):
+        answer = _analysed(asked, rows, introspector, analyzer.sharing(mine))
+    for log in logs:
+        log.close()
+    return answer
+
+
+def _analyses(
+    analyzer: Analyzer, introspector: Introspector, rows: tuple[Row, ...]
+) -> dict[str, Analysis]:
+    """The analysis of each entry that has a class, in the order of the rows."""
+    classes = introspector.classes
+    return {
+        row.architecture: analyzer.analyse(classes[row.architecture], stub=row.verdict == "stub")
+        for row in rows
+        if row.architecture in classes
+    }
 
 
 def _probed(

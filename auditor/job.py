@@ -151,7 +151,10 @@ class Job:
         """Ask every platform, half of them in a second process where that may be."""
         tables = self._prepared(processes)
         asked = self._asked()
-        if len(tables) < 2 or not can_fork(processes):
+        if not can_fork(processes):
+            return [ask(asked, platform, table) for platform, table in tables]
+        if len(tables) == 1:
+            asked = msgspec.structs.replace(asked, helped=True)
             return [ask(asked, platform, table) for platform, table in tables]
         return _in_two(asked, tables)
 
@@ -521,17 +524,14 @@ def _in_two(asked: Asked, tables: list[tuple[Platform, Table]]) -> list[Platform
 
     Both tell each other what they have analysed, and start at the two ends of the tables.
     """
-    theirs, mine = tables[1::2], tables[0::2]
-    logs = two_logs()
+    logs = two_logs() if asked.run_imports else None
     here, there = asked, asked
     if logs is not None:
-        one, other = logs
-        here = msgspec.structs.replace(asked, analyses=asked.analyses.beside(one, other))
-        there = msgspec.structs.replace(
-            asked, analyses=asked.analyses.beside(other, one), backwards=True
-        )
-    beside = Beside(lambda: msgspec.msgpack.encode([ask(there, p, t) for p, t in theirs]))
-    answers = [ask(here, platform, table) for platform, table in mine]
+        mine, theirs = asked.analyses.in_two(logs, asked.files)
+        here = msgspec.structs.replace(asked, analyses=mine)
+        there = msgspec.structs.replace(asked, analyses=theirs, backwards=True)
+    beside = Beside(lambda: msgspec.msgpack.encode([ask(there, p, t) for p, t in tables[1::2]]))
+    answers = [ask(here, platform, table) for platform, table in tables[0::2]]
     answers += msgspec.msgpack.decode(beside.result(), type=list[PlatformAnswer])
     for log in logs or ():
         log.close()

@@ -11,7 +11,8 @@ import multiprocessing
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import TypeVar
 
@@ -112,6 +113,18 @@ class Beside:
 def _send_result(pipe: Connection, parents: Connection, function: Callable[[], bytes]) -> None:
     parents.close()
     pipe.send_bytes(function())
+
+
+@contextmanager
+def aside(work: Callable[[], object]) -> Iterator[None]:
+    """Work in a forked child for as long as the block lasts; what it finds it tells by a log."""
+    process = multiprocessing.get_context("fork").Process(target=work, daemon=True)
+    process.start()
+    try:
+        yield
+    finally:
+        process.kill()
+        process.join()
 
 
 class Log:

@@ -44,6 +44,7 @@ class Files:
         self._functions: dict[tuple[str, int], f.FunctionFacts | f.Unparsed] = {}
         self._keys: dict[str, bytes] = {}
         self._probes: dict[str, set[Probe]] = {}
+        self._noted: list[tuple[str, Probe]] = []
 
     def over(self, tree: Tree, changed: Iterable[str]) -> Files:
         """Files of a tree that differs from this one in ``changed`` alone: the rest is known."""
@@ -68,7 +69,14 @@ class Files:
 
     def note(self, path: str, probe: Probe) -> None:
         """Take note that something was asked of a file."""
-        self._probes.setdefault(path, set()).add(probe)
+        asked = self._probes.setdefault(path, set())
+        if probe not in asked:
+            asked.add(probe)
+            self._noted.append((path, probe))
+
+    def noted(self, start: int) -> list[tuple[str, Probe]]:
+        """What was asked since so many things had been, in order, each with its file."""
+        return self._noted[start:]
 
     def key(self, path: str) -> bytes:
         """The content key of a file; empty when it cannot be read."""

@@ -2,21 +2,26 @@
 
 An analysis is kept with the answers that it rests on (:mod:`auditor.headpath.questions`): another
 run that would give the same answers takes it over. Two processes tell each other what they have
-analysed as they go along. One starts with the first entry and the other with the last, so that
-they meet in the middle; neither waits, and what was not heard of in time is analysed twice, with
-the same outcome.
+analysed as they go along, and what they have asked of the files for it. One starts with the first
+entry and the other with the last, so that they meet in the middle; neither waits, and what was not
+heard of in time is analysed twice, with the same outcome.
+
+Which of two runs makes an analysis is chance. That changes no answer where everything is imported
+before the first analysis; where imports are put off, an analysis makes them, and the run that it
+was made on is told by its open conditions. Then nothing is said to the other process.
 """
 
 from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 from auditor.analysis import Analysis
 from auditor.headpath.questions import Answers, mentions
 from auditor.processes import Log
+from auditor.program import Files
 from auditor.values import ClassValue
 
 _Kept = tuple[Answers, Analysis]
@@ -27,38 +32,35 @@ class Analyses:
 
     Args:
         known: analyses to begin with.
-        told: the log of what is analysed here, or None.
-        heard: the log of what the other process analyses, or None.
+        exchange: how the other process is told and heard, or None.
     """
 
     def __init__(
         self,
         known: dict[Hashable, list[_Kept]] | None = None,
-        told: Log | None = None,
-        heard: Log | None = None,
+        exchange: Exchange | None = None,
     ) -> None:
         self._known = known if known is not None else {}
-        self._told = told
-        self._heard = heard
+        self._exchange = exchange
 
     def of(self, key: Hashable) -> Iterable[_Kept]:
         """The analyses of classes that look like this one, the other process's among them."""
-        for message in self._heard.read() if self._heard is not None else ():
-            at, answers, analysis = _Received(io.BytesIO(message)).load()
-            self._known.setdefault(at, []).append((answers, analysis))
+        if self._exchange is not None:
+            for other, answers, analysis in self._exchange.heard():
+                self._known.setdefault(other, []).append((answers, analysis))
         return self._known.get(key, ())
 
     def add(self, key: Hashable, answers: Answers, analysis: Analysis) -> None:
         """Keep an analysis, and tell the other process of it."""
         self._known.setdefault(key, []).append((answers, analysis))
-        if self._told is not None:
-            message = io.BytesIO()
-            _Told(message, pickle.HIGHEST_PROTOCOL).dump((key, answers, analysis))
-            self._told.write(message.getvalue())
+        if self._exchange is not None:
+            self._exchange.tell(key, answers, analysis)
 
-    def beside(self, told: Log, heard: Log) -> Analyses:
-        """The same analyses, in one of two processes."""
-        return Analyses(self._known, told, heard)
+    def in_two(self, logs: tuple[Log, Log], files: Files) -> tuple[Analyses, Analyses]:
+        """The same analyses for this process, and for another that is forked next."""
+        one, other = logs
+        here, there = Exchange(one, other, files), Exchange(other, one, files)
+        return Analyses(self._known, here), Analyses(self._known, there)
 
     def without(self, paths: frozenset[str]) -> Analyses:
         """Those that rest on none of these files."""
@@ -70,6 +72,38 @@ class Analyses:
                 and (kept := [one for one in found if not mentions(tuple(one[0].values()), paths)])
             }
         )
+
+
+class Exchange:
+    """One of two ends at which analyses are told and heard.
+
+    Args:
+        told: the log that this process writes.
+        heard: the log that the other one writes.
+        files: what both read from; what one asks of them, the other counts as asked.
+    """
+
+    def __init__(self, told: Log, heard: Log, files: Files) -> None:
+        self._told = told
+        self._heard = heard
+        self._files = files
+        self._noted = len(files.noted(0))
+
+    def tell(self, key: Hashable, answers: Answers, analysis: Analysis) -> None:
+        """Tell of an analysis, and of what was asked of the files since the last one."""
+        noted = self._files.noted(self._noted)
+        self._noted += len(noted)
+        message = io.BytesIO()
+        _Told(message, pickle.HIGHEST_PROTOCOL).dump((key, answers, analysis, noted))
+        self._told.write(message.getvalue())
+
+    def heard(self) -> Iterator[tuple[Hashable, Answers, Analysis]]:
+        """What the other process has told since the last call."""
+        for message in self._heard.read():
+            key, answers, analysis, noted = _Received(io.BytesIO(message)).load()
+            for path, probe in noted:
+                self._files.note(path, probe)
+            yield key, answers, analysis
 
 
 class _Told(pickle.Pickler):

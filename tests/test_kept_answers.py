@@ -61,6 +61,13 @@ def test_two_processes_give_the_same_bytes_as_one(tree: Path) -> None:
     assert document(tree, processes=2) == document(tree, processes=1)
 
 
+def test_two_processes_give_the_same_bytes_as_one_for_a_single_platform(tree: Path) -> None:
+    for imports in (True, False):
+        request = Request(platforms=("rocm",), run_imports=imports)
+        one, two = (to_json(audit(opened(tree), request, Resources(None, n))) for n in (1, 2))
+        assert one == two
+
+
 def test_a_kept_answer_has_the_same_bytes_and_runs_nothing(
     tree: Path, tmp_path: Path, runs: list[str]
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from trees.minivllm import WITH_METHOD, write
 from auditor.analysis import Analysis
 from auditor.analyzer import Analyzer
 from auditor.answers import Study
-from auditor.api import Request
+from auditor.api import Request, Resources, audit
+from auditor.coverage import to_json
 from auditor.headpath.bodies import Syntax
 from auditor.job import Job
 from auditor.processes import Log, two_logs
@@ -20,6 +22,7 @@ from auditor.program import Files
 from auditor.rulesdata import capability
 from auditor.sharing import Analyses
 from auditor.sources.open import open_source
+from auditor.sources.tree import Source
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "memfd_create"), reason="without shared memory each process has its own"
@@ -92,8 +95,8 @@ def test_without_shared_memory_there_are_no_logs(monkeypatch: pytest.MonkeyPatch
     assert two_logs() is None
 
 
-def studied(tree: Path) -> tuple[Study, Syntax]:
-    """A run of a mini vLLM on one platform, with all that its answer rests on."""
+def studied(tree: Path) -> tuple[Study, Files]:
+    """A run of a mini vLLM on one platform, and its files with nothing asked of them yet."""
     seen: list[Study] = []
 
     def look(study: Study) -> bytes:
@@ -103,7 +106,7 @@ def studied(tree: Path) -> tuple[Study, Syntax]:
     source = open_source(str(tree), cwd=tree)
     files = Files(source.tree)
     Job(source, Request(platforms=("cuda",)), files, look=look).run(1)
-    return seen[0], Syntax(files)
+    return seen[0], Files(source.tree)
 
 
 def test_what_the_other_process_has_analysed_is_taken_over(
@@ -115,11 +118,12 @@ def test_what_the_other_process_has_analysed_is_taken_over(
     asked = capability("get_top_tokens")
     logs = two_logs()
     assert logs is not None
-    there, here = Analyses().beside(*map(end_of, logs)), Analyses().beside(*reversed(logs))
+    here, _ = Analyses().in_two(logs, mine[1])
+    _, there = Analyses().in_two((end_of(logs[0]), end_of(logs[1])), theirs[1])
 
-    def analysed(study: Study, syntax: Syntax, analyses: Analyses) -> Analysis:
+    def analysed(study: Study, files: Files, analyses: Analyses) -> Analysis:
         (cls,) = study.classes.values()
-        analysis = Analyzer(study.run, syntax, {}, asked, analyses).analyse(cls)
+        analysis = Analyzer(study.run, Syntax(files), {}, asked, analyses).analyse(cls)
         assert analysis.cls is cls
         return analysis
 
@@ -133,5 +137,21 @@ def test_what_the_other_process_has_analysed_is_taken_over(
     taken = analysed(*mine, here)
     assert (taken.logits, taken.tokens) == (made.logits, made.tokens)
     assert (taken.shape, taken.equivalence) == (made.shape, made.equivalence)
+    # What was read for it counts as read here too, or a kept answer would outlive an edit of it.
+    assert mine[1].probes() == theirs[1].probes() != {}
     with pytest.raises(AssertionError, match="analysed twice"):
         analysed(*mine, Analyses())
+
+
+@pytest.mark.slow
+@pytest.mark.network
+@pytest.mark.parametrize("imports", [True, False])
+@pytest.mark.parametrize("platforms", [(), ("rocm",)])
+def test_a_real_release_has_the_same_bytes_in_one_process_and_in_two(
+    release: Callable[[str], Source], platforms: tuple[str, ...], imports: bool
+) -> None:
+    request = Request(platforms=platforms, run_imports=imports)
+    one, two = (
+        to_json(audit(release("0.31.0"), request, Resources(None, number))) for number in (1, 2)
+    )
+    assert one == two
