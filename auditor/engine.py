@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from auditor.facts import Unparsed
 from auditor.program import Files
@@ -59,10 +60,15 @@ def guards_in(source: bytes | Unparsed, path: str, probed: str) -> tuple[GuardSi
     texts = (f'"{attribute}"', f"'{attribute}'", *(f"{name}(" for name in functions))
     if isinstance(source, Unparsed) or not any(text.encode() in source for text in texts):
         return ()
+    return _raises_in(source, path, attribute, frozenset(functions))
+
+
+@lru_cache(maxsize=64)  # asked for the answer, and once more to keep it
+def _raises_in(
+    source: bytes, path: str, attribute: str, functions: frozenset[str]
+) -> tuple[GuardSite, ...]:
     tree = parse(source)
-    if isinstance(tree, Unparsed):
-        return ()
-    return tuple(_sites(tree, path, attribute, frozenset(functions)))
+    return () if isinstance(tree, Unparsed) else tuple(_sites(tree, path, attribute, functions))
 
 
 def _sites(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from auditor.program import Files
 from auditor.values import Place
@@ -29,6 +30,7 @@ def outside_stores(files: Files, paths: Iterable[str], folder: str) -> Mapping[s
     return found
 
 
+@lru_cache(maxsize=1024)  # asked for the answer, and once more to keep it
 def stores_in(source: object) -> tuple[tuple[str, int], ...]:
     """The attributes that one file assigns on some other object, with lines; none if unread."""
     if not isinstance(source, bytes):
