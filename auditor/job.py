@@ -37,7 +37,7 @@ from auditor.loading import outside_stores
 from auditor.memo import Grounds, digest_of, tool_digest
 from auditor.modules import program_of
 from auditor.platforms import Platform, build, normal_text
-from auditor.prefetch import prefetch
+from auditor.prefetch import Prefetch
 from auditor.processes import Beside, can_fork, two_logs
 from auditor.program import Files, Probe
 from auditor.registry import Table
@@ -161,26 +161,31 @@ class Job:
     def _prepared(self, processes: int | None) -> list[tuple[Platform, Table]]:
         """The platforms with their tables, once the files that they need are at hand."""
         self._tables.read.clear()
-        tables = [(platform, self._table(platform)) for platform in self.platforms()]
-        self._asked_platforms = [platform for platform, _ in tables]
-        if not any(
-            matches(e.architecture, self._request.architectures) for e in self._tables.entries()
-        ):
-            raise _no_such_architecture(
-                self._request.architectures, tuple(e.architecture for e in self._tables.entries())
-            )
-        if can_fork(processes) and self._reads_engine:
-            # The engine is read beside the files of the models: neither needs the other.
-            self._beside = Beside(self._read_engine)
-        if self._request.run_imports:
-            names = {
-                e.module
-                for e in self._tables.entries()
-                if matches(e.architecture, self._request.architectures)
-            }
-            registries = {name.rpartition(".")[0] for name in self._tables.names}
-            prefetch(self.files, self.program.modules, registries | names, processes)
+        modules = self.program.modules
+        with Prefetch(self.files, modules, processes if self._request.run_imports else 1) as ahead:
+            tables: list[tuple[Platform, Table]] = []
+            for platform in self.platforms():
+                tables.append((platform, self._table(platform)))
+                if len(tables) == 1 and self._request.run_imports:
+                    # What one platform asks, the others will hardly ask less.
+                    ahead.begin(self._entry_modules())
+            self._asked_platforms = [platform for platform, _ in tables]
+            if not self._entry_modules():
+                known = tuple(entry.architecture for entry in self._tables.entries())
+                raise _no_such_architecture(self._request.architectures, known)
+            if can_fork(processes) and self._reads_engine:
+                # The engine is read beside the files of the models: neither needs the other.
+                self._beside = Beside(self._read_engine)
+            if self._request.run_imports:
+                registries = {name.rpartition(".")[0] for name in self._tables.names}
+                ahead.read(registries | self._entry_modules())
         return tables
+
+    def _entry_modules(self) -> set[str]:
+        """The modules of the entries that are asked for, of the tables that are read by now."""
+        globs = self._request.architectures
+        entries = self._tables.entries()
+        return {entry.module for entry in entries if matches(entry.architecture, globs)}
 
     def _asked(self) -> Asked:
         rule = self._capability.guard

@@ -7,34 +7,62 @@ for, so the closure here decides nothing but time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from auditor import facts as f
 from auditor.processes import Worker, can_fork
 from auditor.program import Files, parse_batch
 
 
-def prefetch(
-    files: Files,
-    modules: Mapping[str, tuple[str, bool]],
-    names: Iterable[str],
-    processes: int | None,
-) -> None:
-    """Have the facts of ``names`` and of all that they may import at hand."""
-    worker = Worker(parse_batch) if can_fork(processes) else None
-    try:
+class Prefetch:
+    """Reads the facts of modules and of all that they may import, with a second process.
+
+    A context: the process ends with it.
+
+    Args:
+        files: what is read.
+        modules: the path of each module, and whether it is a package.
+        processes: the user's number of processes, or None.
+    """
+
+    def __init__(
+        self, files: Files, modules: Mapping[str, tuple[str, bool]], processes: int | None
+    ) -> None:
+        self._files = files
+        self._modules = modules
+        self._worker = Worker(parse_batch) if can_fork(processes) else None
+        self._begun: Callable[[], None] | None = None
+
+    def __enter__(self) -> Prefetch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._worker is not None:
+            self._worker.close()
+
+    def begin(self, names: Iterable[str]) -> None:
+        """Have the second process read these modules, and go on with something else."""
+        paths = self._paths(_with_parents(names, self._modules))
+        self._begun = self._files.begin(paths, self._worker)
+
+    def read(self, names: Iterable[str]) -> None:
+        """Have the facts of these modules and of all that they may import at hand."""
+        if self._begun is not None:
+            self._begun()
         seen: set[str] = set()
-        wave = _with_parents(names, modules)
+        wave = _with_parents(names, self._modules)
         # Most of these define a class that will be reported, and then have to parse in full.
-        files.check(sorted(modules[name][0] for name in wave), worker)
+        self._files.check(self._paths(wave), self._worker)
         while wave:
             seen |= wave
-            files.load(sorted(modules[name][0] for name in wave), worker)
-            named = {target for name in wave for target in _imports(files, name, modules)}
-            wave = _with_parents(named, modules) - seen
-    finally:
-        if worker is not None:
-            worker.close()
+            self._files.load(self._paths(wave), self._worker)
+            named = {
+                target for name in wave for target in _imports(self._files, name, self._modules)
+            }
+            wave = _with_parents(named, self._modules) - seen
+
+    def _paths(self, names: Iterable[str]) -> list[str]:
+        return sorted(self._modules[name][0] for name in names)
 
 
 def _with_parents(names: Iterable[str], modules: Mapping[str, tuple[str, bool]]) -> set[str]:

@@ -5,7 +5,7 @@ The parser is imported where something is parsed: a run over files that are all 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from auditor import facts as f
@@ -142,7 +142,24 @@ class Files:
         """Have it at hand whether several files parse, in the same way as their facts."""
         self._have(_GRAMMAR, paths, worker)
 
+    def begin(self, paths: Sequence[str], worker: Worker | None) -> Callable[[], None]:
+        """Have a second process parse several files; what comes back waits until it has."""
+        keys, jobs = self._wanted(_FACTS, paths)
+        if worker is None or not jobs:
+            return lambda: self._parse(_FACTS, keys, jobs, None)
+        sent = worker.send([job[1:] for job in jobs])
+
+        def end() -> None:
+            blobs = worker.receive() if sent else None
+            self._keep(_FACTS, keys, jobs, blobs or parse_batch([job[1:] for job in jobs]))
+
+        return end
+
     def _have(self, kind: str, paths: Sequence[str], worker: Worker | None) -> None:
+        self._parse(kind, *self._wanted(kind, paths), worker)
+
+    def _wanted(self, kind: str, paths: Sequence[str]) -> tuple[dict[bytes, list[str]], list[Job]]:
+        """What is not at hand and in no cache: the files by key, and one job for each key."""
         known = self._parsed[kind]
         keys: dict[bytes, list[str]] = {}
         for path in paths:
@@ -150,26 +167,33 @@ class Files:
                 keys.setdefault(_key_of(kind, self.key(path), path), []).append(path)
         for key, parsed in self._cache.load(keys):
             known.update(dict.fromkeys(keys.pop(key), parsed))
-        self._parse(kind, keys, worker)
-
-    def _parse(self, kind: str, keys: dict[bytes, list[str]], worker: Worker | None) -> None:
-        """Parse one file for each key, and keep the outcome for the next run."""
         jobs: list[Job] = []
-        for key, paths in keys.items():
-            source = self.text(paths[0])
+        for key, same in keys.items():
+            source = self.text(same[0])
             if isinstance(source, bytes):
-                jobs.append((key, kind, paths[0], source))
+                jobs.append((key, kind, same[0], source))
             else:
-                self._parsed[kind].update(dict.fromkeys(paths, source))
+                known.update(dict.fromkeys(same, source))
+        return keys, jobs
+
+    def _parse(
+        self, kind: str, keys: dict[bytes, list[str]], jobs: list[Job], worker: Worker | None
+    ) -> None:
         mine, theirs = _shared(jobs) if worker is not None else (jobs, [])
         sent = bool(theirs) and worker is not None and worker.send([job[1:] for job in theirs])
         blobs = parse_batch([job[1:] for job in mine])
         answer = worker.receive() if sent and worker is not None else None
         blobs += answer or parse_batch([job[1:] for job in theirs])
-        done = [job[0] for job in (*mine, *theirs)]
-        for key, blob in zip(done, blobs, strict=True):
+        self._keep(kind, keys, [*mine, *theirs], blobs)
+
+    def _keep(
+        self, kind: str, keys: dict[bytes, list[str]], jobs: list[Job], blobs: list[bytes]
+    ) -> None:
+        """Keep the outcome of jobs, for this run and the next."""
+        done = [(job[0], blob) for job, blob in zip(jobs, blobs, strict=True)]
+        for key, blob in done:
             self._parsed[kind].update(dict.fromkeys(keys[key], decode(blob)))
-        self._cache.store(zip(done, blobs, strict=True))
+        self._cache.store(done)
 
     def function(self, path: str, func: f.Func) -> f.FunctionFacts | f.Unparsed:
         """The body of a function that stands in ``path``."""

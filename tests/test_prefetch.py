@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.prefetch import prefetch
-from auditor.program import Files
+from auditor.prefetch import Prefetch
+from auditor.program import Files, Job
 
 FILES = {
     "pkg/__init__.py": "",
     "pkg/model.py": "",
-    "pkg/layers.py": "",
-    "pkg/annotations.py": "",
+    "pkg/layers.py": "Layer = None\n",
+    "pkg/annotations.py": "Annotation = None\n",
 }
 MODULES = {
     "pkg": ("pkg/__init__.py", True),
@@ -36,9 +36,12 @@ class Recorded:
         return self._files[path].encode()
 
 
-def read_ahead(model: str) -> set[str]:
+def read_ahead(model: str, processes: int = 1, begun: tuple[str, ...] = ()) -> set[str]:
     tree = Recorded({**FILES, "pkg/model.py": model})
-    prefetch(Files(tree), MODULES, ["pkg.model"], 1)
+    with Prefetch(Files(tree), MODULES, processes) as ahead:
+        if begun:
+            ahead.begin(begun)
+        ahead.read(["pkg.model"])
     return tree.asked
 
 
@@ -56,3 +59,23 @@ def test_any_other_branch_may_run() -> None:
     model = "import sys\nif sys.platform == 'win32':\n    import pkg.annotations\n"
 
     assert "pkg/annotations.py" in read_ahead(model)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("begun", [("pkg.model",), ("pkg.layers",), ("pkg.annotations",)])
+def test_what_was_begun_is_read_once_and_the_rest_after_it(
+    processes: int, begun: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[str] = []
+    keep = Files._keep
+
+    def kept(self: Files, kind: str, keys: object, jobs: list[Job], blobs: list[bytes]) -> None:
+        parsed.extend(path for _, kind_, path, _ in jobs if kind_ == "facts")
+        keep(self, kind, keys, jobs, blobs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Files, "_keep", kept)
+    model = "from pkg import layers\n"
+    extra = {f"pkg/{name.rpartition('.')[2]}.py" for name in begun}
+    wanted = {"pkg/__init__.py", "pkg/model.py", "pkg/layers.py"} | extra
+    assert read_ahead(model, processes, begun) == wanted
+    assert sorted(parsed) == sorted(wanted)
