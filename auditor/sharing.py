@@ -90,12 +90,18 @@ class Exchange:
         self._noted = len(files.noted(0))
 
     def tell(self, key: Hashable, answers: Answers, analysis: Analysis) -> None:
-        """Tell of an analysis, and of what was asked of the files since the last one."""
+        """Tell of an analysis, and of what was asked of the files since the last one.
+
+        One whose terms are nested too deeply to be written is not told.
+        """
         noted = self._files.noted(self._noted)
-        self._noted += len(noted)
         message = io.BytesIO()
-        _Told(message, pickle.HIGHEST_PROTOCOL).dump((key, answers, analysis, noted))
+        try:
+            _Told(message, pickle.HIGHEST_PROTOCOL).dump((key, answers, analysis, noted))
+        except RecursionError:
+            return
         self._told.write(message.getvalue())
+        self._noted += len(noted)
 
     def heard(self) -> Iterator[tuple[Hashable, Answers, Analysis]]:
         """What the other process has told since the last call."""

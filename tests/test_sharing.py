@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,13 +17,14 @@ from auditor.answers import Study
 from auditor.api import Request, Resources, audit
 from auditor.coverage import to_json
 from auditor.headpath.bodies import Syntax
+from auditor.headpath.terms import Constant, Operation, Term
 from auditor.job import Job
 from auditor.processes import Log, two_logs
 from auditor.program import Files
 from auditor.rulesdata import capability
 from auditor.sharing import Analyses
 from auditor.sources.open import open_source
-from auditor.sources.tree import Source
+from auditor.sources.tree import MemoryTree, Source
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "memfd_create"), reason="without shared memory each process has its own"
@@ -141,6 +143,31 @@ def test_what_the_other_process_has_analysed_is_taken_over(
     assert mine[1].probes() == theirs[1].probes() != {}
     with pytest.raises(AssertionError, match="analysed twice"):
         analysed(*mine, Analyses())
+
+
+def test_an_analysis_that_is_nested_too_deeply_to_be_told_is_kept_all_the_same() -> None:
+    logs = two_logs()
+    assert logs is not None
+    ends = end_of(logs[0]), end_of(logs[1])
+    files = Files(MemoryTree({"a.py": b"", "b.py": b""}))
+    here, _ = Analyses().in_two(logs, files)
+    files.note("a.py", ("text", "", 0, 0, 0))
+    term: Term = Constant(1)
+    for _ in range(sys.getrecursionlimit()):
+        term = Operation("+", (term,))
+    deep, flat = (
+        Analysis(None, one, None, None, None)  # type: ignore[arg-type]
+        for one in (term, Constant(1))
+    )
+    here.add("deep", {}, deep)
+    assert ends[0].read() == []
+    assert [analysis for _, analysis in here.of("deep")] == [deep]
+    files.note("b.py", ("text", "", 0, 0, 0))
+    here.add("flat", {}, flat)
+    other = Files(MemoryTree({}))
+    _, there = Analyses().in_two(ends, other)
+    assert len(list(there.of("flat"))) == 1
+    assert set(other.probes()) == {"a.py", "b.py"}
 
 
 @pytest.mark.slow
