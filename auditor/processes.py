@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
 _Item = TypeVar("_Item")
@@ -35,16 +37,24 @@ def can_fork(wanted: int | None) -> bool:
     return (processors() if wanted is None else wanted) > 1
 
 
+def _forked(work: Callable[..., object], *arguments: object) -> BaseProcess:
+    """Start a child that does something and ends; it leaves an interrupt to its parent."""
+
+    def uninterrupted() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        work(*arguments)
+
+    process = multiprocessing.get_context("fork").Process(target=uninterrupted, daemon=True)
+    process.start()
+    return process
+
+
 class Worker:
     """A forked child that applies one function to each batch that it is sent."""
 
     def __init__(self, function: Callable[[Sequence[_Item]], list[bytes]]) -> None:
-        context = multiprocessing.get_context("fork")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(
-            target=_serve, args=(theirs, self._pipe, function), daemon=True
-        )
-        self._process.start()
+        self._pipe, theirs = multiprocessing.get_context("fork").Pipe()
+        self._process = _forked(_serve, theirs, self._pipe, function)
         theirs.close()
         self._usable = True
 
@@ -90,13 +100,9 @@ class Beside:
     """A computation in a forked child, while this process does something else."""
 
     def __init__(self, function: Callable[[], bytes]) -> None:
-        context = multiprocessing.get_context("fork")
         self._function = function
-        self._pipe, theirs = context.Pipe(duplex=False)
-        self._process = context.Process(
-            target=_send_result, args=(theirs, self._pipe, function), daemon=True
-        )
-        self._process.start()
+        self._pipe, theirs = multiprocessing.get_context("fork").Pipe(duplex=False)
+        self._process = _forked(_send_result, theirs, self._pipe, function)
         theirs.close()
 
     def result(self) -> bytes:
@@ -107,6 +113,7 @@ class Beside:
             return self._function()
         finally:
             self._pipe.close()
+            self._process.kill()
             self._process.join()
 
 
@@ -118,8 +125,7 @@ def _send_result(pipe: Connection, parents: Connection, function: Callable[[], b
 @contextmanager
 def aside(work: Callable[[], object]) -> Iterator[None]:
     """Work in a forked child for as long as the block lasts; what it finds it tells by a log."""
-    process = multiprocessing.get_context("fork").Process(target=work, daemon=True)
-    process.start()
+    process = _forked(work)
     try:
         yield
     finally:
