@@ -16,6 +16,7 @@ from __future__ import annotations
 import io
 import pickle
 from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from auditor.analysis import Analysis
@@ -49,6 +50,15 @@ class Analyses:
             for other, answers, analysis in self._exchange.heard():
                 self._known.setdefault(other, []).append((answers, analysis))
         return self._known.get(key, ())
+
+    def taken(self, key: Hashable, analysis: Analysis, cls: ClassValue) -> Analysis:
+        """An analysis that fits a class; one of the other process gets the class here."""
+        if isinstance(analysis.cls, ClassValue):
+            return analysis
+        own = replace(analysis, cls=cls)
+        kept = self._known[key]
+        kept[:] = [(answers, own if one is analysis else one) for answers, one in kept]
+        return own
 
     def add(self, key: Hashable, answers: Answers, analysis: Analysis) -> None:
         """Keep an analysis, and tell the other process of it."""
@@ -125,7 +135,7 @@ class _Told(pickle.Pickler):
 class _Received(pickle.Unpickler):
     """Reads what :class:`_Told` wrote in a process forked from the same one; nothing from outside.
 
-    Where the class stood is its dotted name: whoever takes the analysis over puts its own there.
+    Where the class stood is its dotted name, until a run of this process takes the analysis over.
     """
 
     def persistent_load(self, pid: Any) -> str:
