@@ -91,8 +91,11 @@ class Analyzer:
             if self._bodies.answers_alike(answers):
                 return self._analyses.taken(key, analysis, cls)
         self._bodies.asked = {}
+        before = self._bodies.run.extent()
         analysis = self._analyse(cls)
-        self._analyses.add(key, self._bodies.asked, analysis)
+        # What an analysis adds to its run, another run would not get with it.
+        alone = self._bodies.run.extent() == before
+        self._analyses.add(key, self._bodies.asked, analysis, tell=alone)
         return analysis
 
     @staticmethod

@@ -169,8 +169,8 @@ def _analysed(
     judgements: list[Row] = []
     found: list[Finding] = []
     findings = Findings(asked.contracts, asked.capability, asked.step)
-    ordered = tuple(reversed(rows)) if asked.backwards else rows
-    analyses = _analyses(analyzer, introspector, ordered)
+    made = _analyses_backwards if asked.backwards else _analyses
+    analyses = made(analyzer, introspector, rows)
     for row in rows:
         analysis = analyses.get(row.architecture)
         if analysis is not None:
@@ -190,11 +190,12 @@ def _analysed_in_two(
     """As :func:`_analysed`, while a second process makes analyses from the last entry on."""
     mine, theirs = asked.analyses.in_two(logs, asked.files)
     backwards = tuple(reversed(rows))
-    with aside(partial(_analyses, analyzer.sharing(theirs), introspector, backwards)):
-        answer = _analysed(asked, rows, introspector, analyzer.sharing(mine))
-    for log in logs:
-        log.close()
-    return answer
+    try:
+        with aside(partial(_analyses, analyzer.sharing(theirs), introspector, backwards)):
+            return _analysed(asked, rows, introspector, analyzer.sharing(mine))
+    finally:
+        for log in logs:
+            log.close()
 
 
 def _analyses(
@@ -207,6 +208,24 @@ def _analyses(
         for row in rows
         if row.architecture in classes
     }
+
+
+def _analyses_backwards(
+    analyzer: Analyzer, introspector: Introspector, rows: tuple[Row, ...]
+) -> dict[str, Analysis]:
+    """As :func:`_analyses`, the last first; conditions are told as if the first had come first."""
+    run = analyzer.bodies.run
+    before, found = run.open_conditions, {}
+    apart: list[dict[tuple[Place, str], Undecided]] = []
+    for row in reversed(rows):
+        run.open_conditions = {}
+        found.update(_analyses(analyzer, introspector, (row,)))
+        apart.append(run.open_conditions)
+    run.open_conditions = before
+    for conditions in reversed(apart):
+        for why in conditions.values():
+            run.note_condition(why)
+    return found
 
 
 def _probed(

@@ -157,8 +157,22 @@ class ImportRun(ImportStatements):
         """Where a question from outside the tree is asked; nothing is bound there."""
         return Frame(self._outside, {})
 
+    def extent(self) -> tuple[int, ...]:
+        """How much the run has come across; the same as before where nothing was added to it."""
+        return (
+            len(self.open_conditions),
+            len(self.paths_read),
+            len(self.modules),
+            len(self.unparsed),
+            len(self.platform.options_used()),
+        )
+
     def open_condition(self, why: Undecided, frame: Frame) -> None:
         """Take note of a condition that stayed open; what more is said of it later counts too."""
+        self.note_condition(why)
+
+    def note_condition(self, why: Undecided) -> None:
+        """As :meth:`open_condition`, wherever it was met."""
         if why.where is not None:
             known = self.open_conditions.setdefault((why.where, why.text), why)
             if known is not why and why.reason.startswith(f"{known.reason}; "):

@@ -535,11 +535,13 @@ def _in_two(asked: Asked, tables: list[tuple[Platform, Table]]) -> list[Platform
         mine, theirs = asked.analyses.in_two(logs, asked.files)
         here = msgspec.structs.replace(asked, analyses=mine)
         there = msgspec.structs.replace(asked, analyses=theirs, backwards=True)
-    beside = Beside(lambda: msgspec.msgpack.encode([ask(there, p, t) for p, t in tables[1::2]]))
-    answers = [ask(here, platform, table) for platform, table in tables[0::2]]
-    answers += msgspec.msgpack.decode(beside.result(), type=list[PlatformAnswer])
-    for log in logs or ():
-        log.close()
+    try:
+        beside = Beside(lambda: msgspec.msgpack.encode([ask(there, p, t) for p, t in tables[1::2]]))
+        answers = [ask(here, platform, table) for platform, table in tables[0::2]]
+        answers += msgspec.msgpack.decode(beside.result(), type=list[PlatformAnswer])
+    finally:
+        for log in logs or ():
+            log.close()
     position = {platform.name: index for index, (platform, _) in enumerate(tables)}
     return sorted(answers, key=lambda answer: position[answer.platform])
 

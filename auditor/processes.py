@@ -183,6 +183,11 @@ def two_logs() -> tuple[Log, Log] | None:
     if not hasattr(os, "memfd_create"):
         return None
     try:
-        return Log(), Log()
+        one = Log()
     except OSError:
+        return None
+    try:
+        return one, Log()
+    except OSError:
+        one.close()
         return None

@@ -6,9 +6,9 @@ analysed as they go along, and what they have asked of the files for it. One sta
 entry and the other with the last, so that they meet in the middle; neither waits, and what was not
 heard of in time is analysed twice, with the same outcome.
 
-Which of two runs makes an analysis is chance. That changes no answer where everything is imported
-before the first analysis; where imports are put off, an analysis makes them, and the run that it
-was made on is told by its open conditions. Then nothing is said to the other process.
+Which of two runs makes an analysis is chance, and must not show. So only an analysis is told that
+added nothing to its own run: no module, no open condition. Where imports are put off, nearly every
+one imports something, and nothing is told at all.
 """
 
 from __future__ import annotations
@@ -60,10 +60,12 @@ class Analyses:
         kept[:] = [(answers, own if one is analysis else one) for answers, one in kept]
         return own
 
-    def add(self, key: Hashable, answers: Answers, analysis: Analysis) -> None:
-        """Keep an analysis, and tell the other process of it."""
+    def add(
+        self, key: Hashable, answers: Answers, analysis: Analysis, *, tell: bool = True
+    ) -> None:
+        """Keep an analysis, and ``tell`` the other process of it."""
         self._known.setdefault(key, []).append((answers, analysis))
-        if self._exchange is not None:
+        if tell and self._exchange is not None:
             self._exchange.tell(key, answers, analysis)
 
     def in_two(self, logs: tuple[Log, Log], files: Files) -> tuple[Analyses, Analyses]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
@@ -25,10 +24,6 @@ _VERDICT: dict[str, VerdictName] = {
     "conditional": "yes?",
     "unproven": "yes?",
 }
-
-
-#: Records by files and analysis; by identity, with the analysis kept alive.
-_HEADS: WeakKeyDictionary[Files, dict[int, tuple[Analysis, Head]]] = WeakKeyDictionary()
 
 
 def question(rule: Capability) -> Question:
@@ -66,22 +61,11 @@ def judged(row: Row, analysis: Analysis) -> Row:
 
 
 def head_of(analysis: Analysis, platform: str, files: Files) -> Head:
-    """The record of an analysis, as one platform has it.
-
-    It rests on the analysis and the files alone, and most are shared by several platforms: it is
-    made once, and kept as long as the files are.
-    """
-    known = _HEADS.setdefault(files, {})
-    if id(analysis) not in known:
-        known[id(analysis)] = analysis, _head_of(analysis, files)
-    return replace(known[id(analysis)][1], platforms=(platform,))
-
-
-def _head_of(analysis: Analysis, files: Files) -> Head:
+    """The record of an analysis, as one platform has it."""
     agree, norms = analysis.equivalence, analysis.convention
     return Head(
         class_=analysis.cls.dotted,
-        platforms=(),
+        platforms=(platform,),
         logits=_method(analysis, analysis.logits, files),
         tokens=_method(analysis, analysis.tokens, files),
         shape=analysis.shape_name,

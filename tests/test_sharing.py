@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from trees.minivllm import WITH_METHOD, write
+from trees.heads import IMPORTS, LAYERS
+from trees.minivllm import REGISTRY, WITH_METHOD, registry, source, write
 
 from auditor.analysis import Analysis
 from auditor.analyzer import Analyzer
@@ -17,6 +18,7 @@ from auditor.answers import Study
 from auditor.api import Request, Resources, audit
 from auditor.coverage import to_json
 from auditor.headpath.bodies import Syntax
+from auditor.headpath.questions import fingerprint
 from auditor.headpath.terms import Constant, Operation, Term
 from auditor.job import Job
 from auditor.processes import Log, two_logs
@@ -25,6 +27,7 @@ from auditor.rulesdata import capability
 from auditor.sharing import Analyses
 from auditor.sources.open import open_source
 from auditor.sources.tree import MemoryTree, Source
+from auditor.values import ClassValue, Place, Undecided
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "memfd_create"), reason="without shared memory each process has its own"
@@ -97,7 +100,7 @@ def test_without_shared_memory_there_are_no_logs(monkeypatch: pytest.MonkeyPatch
     assert two_logs() is None
 
 
-def studied(tree: Path) -> tuple[Study, Files]:
+def studied(tree: Path, platform: str = "cuda") -> tuple[Study, Files]:
     """A run of a mini vLLM on one platform, and its files with nothing asked of them yet."""
     seen: list[Study] = []
 
@@ -105,10 +108,10 @@ def studied(tree: Path) -> tuple[Study, Files]:
         seen.append(study)
         return b""
 
-    source = open_source(str(tree), cwd=tree)
-    files = Files(source.tree)
-    Job(source, Request(platforms=("cuda",)), files, look=look).run(1)
-    return seen[0], Files(source.tree)
+    opened = open_source(str(tree), cwd=tree)
+    files = Files(opened.tree)
+    Job(opened, Request(platforms=(platform,)), files, look=look).run(1)
+    return seen[0], Files(opened.tree)
 
 
 def test_what_the_other_process_has_analysed_is_taken_over(
@@ -143,6 +146,120 @@ def test_what_the_other_process_has_analysed_is_taken_over(
     assert mine[1].probes() == theirs[1].probes() != {}
     with pytest.raises(AssertionError, match="analysed twice"):
         analysed(*mine, Analyses())
+
+
+def test_an_analysis_that_adds_to_its_run_is_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, files = studied(write(tmp_path, {"vllm/models/draft/__init__.py": WITH_METHOD}))
+    logs = two_logs()
+    assert logs is not None
+    heard = end_of(logs[0])
+    here, _ = Analyses().in_two(logs, files)
+    (cls,) = study.classes.values()
+    analyse = Analyzer._analyse
+
+    def asking(self: Analyzer, cls: ClassValue) -> Analysis:
+        self.bodies.run.note_condition(Undecided("open", Place("vllm/other.py", 1), "condition"))
+        return analyse(self, cls)
+
+    monkeypatch.setattr(Analyzer, "_analyse", asking)
+    asked = capability("get_top_tokens")
+    made = Analyzer(study.run, Syntax(files), {}, asked, here).analyse(cls)
+    assert heard.read() == []
+    monkeypatch.undo()
+    # It is kept here, and one that adds nothing is told.
+    assert Analyzer(study.run, Syntax(files), {}, asked, here).analyse(cls) is made
+    again, _ = Analyses().in_two(logs, files)
+    Analyzer(study.run, Syntax(files), {}, asked, again).analyse(cls)
+    assert len(heard.read()) == 1
+
+
+DRAFT = """
+from vllm.platforms import current_platform
+import torch.nn as nn
+
+def one(self, hidden_states):
+    return None
+
+def other(self, hidden_states):
+    return None
+
+class Draft(nn.Module):
+    {body}
+
+    def compute_logits(self, hidden_states):
+        return None
+
+{after}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "after"),
+    [
+        ("if current_platform.is_rocm(): exec(open('x').read())", ""),
+        ("pass", "if current_platform.is_rocm(): del Draft.compute_logits"),
+        (
+            "pass",
+            "if current_platform.is_rocm():\n    Draft.more = one\nelse:\n    Draft.more = other",
+        ),
+    ],
+)
+def test_classes_that_look_alike_by_name_alone_are_told_apart(
+    body: str, after: str, tmp_path: Path
+) -> None:
+    model = DRAFT.format(body=body, after=after)
+    tree = write(tmp_path, {"vllm/models/draft/__init__.py": model})
+    cuda, rocm, again = (
+        fingerprint(cls)
+        for platform in ("cuda", "rocm", "rocm")
+        for cls in studied(tree, platform)[0].classes.values()
+    )
+    assert cuda != rocm
+    assert rocm == again
+
+
+PROCESSOR = """
+def mark(cls):
+    if torch.unknown == "{name}":
+        known = 1
+    return cls
+
+@mark
+class Processor(LogitsProcessor):
+    pass
+
+class Draft(nn.Module):
+    def __init__(self, vllm_config):
+        super().__init__()
+        self.logits_processor = Processor(8)
+        self.lm_head = ParallelLMHead(8, 8)
+
+    def compute_logits(self, hidden_states):
+        hidden = hidden_states
+        {long}
+        return self.logits_processor(self.lm_head, hidden)
+
+    def get_top_tokens(self, hidden_states):
+        return self.logits_processor.get_top_tokens(self.lm_head, hidden_states)
+"""
+#: So long that the second process has analysed some classes before the first asks for them.
+LONG = "\n        ".join(f"hidden = hidden + {number}" for number in range(60))
+
+
+@pytest.mark.parametrize("platforms", [("rocm",), ("cuda", "rocm")])
+def test_what_an_analysis_leaves_open_is_told_whoever_makes_it(platforms: tuple[str, ...]) -> None:
+    names = [f"draft{number}" for number in range(12)]
+    given = dict(LAYERS)
+    for name in names:
+        given[f"vllm/models/{name}.py"] = IMPORTS + PROCESSOR.format(name=name, long=LONG)
+    given[REGISTRY] = registry({name: (f"vllm.models.{name}", "Draft") for name in names})
+    request = Request(platforms=platforms)
+    one, *others = (audit(source(given), request, Resources(None, n)) for n in (1, 2, 2, 2))
+    texts = {item.text for item in one.undecided}
+    assert texts >= {f'torch.unknown == "{name}"' for name in names}
+    assert [to_json(other) for other in others] == [to_json(one)] * 3
 
 
 def test_an_analysis_that_is_nested_too_deeply_to_be_told_is_kept_all_the_same() -> None:

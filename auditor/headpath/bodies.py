@@ -121,6 +121,11 @@ class SourceBodies:
         self._outside = outside or {}
         self.asked: Answers = {}
 
+    @property
+    def run(self) -> ImportRun:
+        """The run that made the classes."""
+        return self._run
+
     def functions(self, cls: ClassValue) -> Functions:
         """The methods that the body of ``cls`` defines, the last of each name."""
         return self._syntax.functions(cls.module.path, cls.facts.start, cls.facts.end)

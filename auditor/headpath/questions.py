@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from auditor.classes import body_namespace, linearise
-from auditor.values import Builtin, ClassValue, Either, Foreign, Function, ModuleValue, Value
+from auditor.values import (
+    UNBOUND,
+    Builtin,
+    ClassValue,
+    Either,
+    Foreign,
+    Function,
+    ModuleValue,
+    Value,
+)
 
 #: A module, and a dotted name in it.
 Question = tuple[str, str]
@@ -45,5 +54,12 @@ def mentions(asked: Hashable, paths: frozenset[str]) -> bool:
 def _member(member: Value) -> Hashable:
     if not isinstance(member, ClassValue):
         return fingerprint(member)
+    # Decorators that were put off run now, on every run that asks: what they do, and which
+    # conditions they leave open, must not rest on which run makes the analysis.
+    member.finish()
     names = frozenset(body_namespace(member))
-    return (member.dotted, member.module.path, member.facts.start, names, frozenset(member.extra))
+    wild = member.wild and (member.wild.reason, str(member.wild.where), member.wild.text)
+    extra = frozenset(
+        (name, value is UNBOUND, str(where)) for name, (value, where) in member.extra.items()
+    )
+    return (member.dotted, member.module.path, member.facts.start, names, extra, wild)
