@@ -11,7 +11,7 @@ import hashlib
 import os
 import sqlite3
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -99,17 +99,17 @@ class FactCache:
             self._connection = connection
             return
 
-    def load(self, keys: Iterable[bytes]) -> Iterator[tuple[bytes, Parsed]]:
-        """The entries among ``keys`` that are there and intact."""
+    def load(self, keys: Iterable[bytes]) -> Iterator[tuple[bytes, Parsed, bytes]]:
+        """The entries among ``keys`` that are there and intact, each with its digest."""
         if self._connection is None or os.getpid() != self._process:
             return
         wanted = list(keys)
         for start in range(0, len(wanted), _CHUNK):
             chunk = wanted[start : start + _CHUNK]
             for key, digest, blob in self._select(self._connection, chunk):
-                if _digest(blob) == digest:
+                if digest_of(blob) == digest:
                     with contextlib.suppress(msgspec.DecodeError):
-                        yield key, decode(blob)
+                        yield key, decode(blob), digest
 
     def _select(
         self, connection: sqlite3.Connection, keys: list[bytes]
@@ -122,9 +122,8 @@ class FactCache:
             self._drop()
             return []
 
-    def store(self, entries: Iterable[tuple[bytes, bytes]]) -> None:
-        """Keep encoded facts; all of them or, where that fails, none."""
-        rows = [(key, _digest(blob), blob) for key, blob in entries]
+    def store(self, rows: Sequence[tuple[bytes, bytes, bytes]]) -> None:
+        """Keep facts, each by key with digest and encoding; where that fails, none of them."""
         if self._connection is None or not rows or os.getpid() != self._process:
             return
         try:
@@ -150,5 +149,6 @@ class FactCache:
             self._connection = None
 
 
-def _digest(blob: bytes) -> bytes:
+def digest_of(blob: bytes) -> bytes:
+    """What tells encoded facts from others: 8 bytes."""
     return hashlib.blake2b(blob, digest_size=8).digest()

@@ -117,6 +117,7 @@ class Job:
         self._outside: Mapping[str, Place] = {}
         self._engine_read: bytes | None = None
         self._beside: Beside | None = None
+        self._beside_of: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
         self._own_platform: dict[str, tuple[PlatformRule, tuple[ModuleRule, ...]]] | None = None
         self._source = source
         self._request = request
@@ -163,23 +164,51 @@ class Job:
         self._tables.read.clear()
         modules = self.program.modules
         with Prefetch(self.files, modules, processes if self._request.run_imports else 1) as ahead:
-            tables: list[tuple[Platform, Table]] = []
-            for platform in self.platforms():
-                tables.append((platform, self._table(platform)))
-                if len(tables) == 1 and self._request.run_imports:
-                    # What one platform asks, the others will hardly ask less.
-                    ahead.begin(self._entry_modules())
-            self._asked_platforms = [platform for platform, _ in tables]
-            if not self._entry_modules():
-                known = tuple(entry.architecture for entry in self._tables.entries())
-                raise _no_such_architecture(self._request.architectures, known)
-            if can_fork(processes) and self._reads_engine:
-                # The engine is read beside the files of the models: neither needs the other.
-                self._beside = Beside(self._read_engine)
+            try:
+                tables = self._read_tables(processes, ahead)
+            except BaseException:
+                self._leave_beside()
+                raise
             if self._request.run_imports:
                 registries = {name.rpartition(".")[0] for name in self._tables.names}
                 ahead.read(registries | self._entry_modules())
         return tables
+
+    def _read_tables(self, processes: int | None, ahead: Prefetch) -> list[tuple[Platform, Table]]:
+        """The platforms with their tables, while other processes read what the first one names.
+
+        What one platform asks, the others will hardly ask less; who calls the capability is read
+        again where they do.
+        """
+        tables: list[tuple[Platform, Table]] = []
+        for platform in self.platforms():
+            tables.append((platform, self._table(platform)))
+            if len(tables) == 1:
+                if self._request.run_imports:
+                    ahead.begin(self._entry_modules())
+                self._read_beside(processes)
+        self._asked_platforms = [platform for platform, _ in tables]
+        if not self._entry_modules():
+            known = tuple(entry.architecture for entry in self._tables.entries())
+            raise _no_such_architecture(self._request.architectures, known)
+        if self._beside is not None and self._beside_of != self._drafts():
+            self._read_beside(processes)
+        return tables
+
+    def _read_beside(self, processes: int | None) -> None:
+        """Have the engine read beside the files of the models: neither needs the other."""
+        self._leave_beside()
+        if can_fork(processes) and self._reads_engine:
+            self._beside, self._beside_of = Beside(self._read_engine), self._drafts()
+
+    def _leave_beside(self) -> None:
+        if self._beside is not None:
+            self._beside.close()
+            self._beside = None
+
+    def _drafts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The architectures of the tables so far, and those that draft as models of their own."""
+        return self._tables.architectures(), self._tables.independent()
 
     def _entry_modules(self) -> set[str]:
         """The modules of the entries that are asked for, of the tables that are read by now."""
@@ -235,7 +264,7 @@ class Job:
     def _read_engine(self) -> bytes:
         def read(files: Recorder) -> Contracts:
             engine = Engine(files, self.program.modules, self._capability, engine_rule())
-            return engine.contracts(self._tables.architectures(), self._tables.independent())
+            return engine.contracts(*self._drafts())
 
         known = self._base._engine_read if self._base is not None else None
         return self._kept_contracts().get(read, known)
@@ -248,8 +277,7 @@ class Job:
 
     def _kept_contracts(self) -> KeptContracts:
         modules = sorted(self.program.modules.items())
-        architectures = (self._tables.architectures(), self._tables.independent())
-        asked = (tool_digest(), self._capability, architectures, modules)
+        asked = (tool_digest(), self._capability, self._drafts(), modules)
         return KeptContracts(Cache(CacheConfig(self._folder)), self.files, asked)
 
     def platforms(self) -> Iterable[Platform]:

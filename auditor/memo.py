@@ -22,7 +22,6 @@ from pathlib import Path
 import msgspec
 
 from auditor.coverage import Coverage, SourceInfo, sorted_coverage
-from auditor.factcache import encode
 from auditor.moved import Lines, NotMoved, cited_lines, moved_lines, relined
 from auditor.program import Files, Probe
 from auditor.sources.cache import Cache, CacheConfig
@@ -175,10 +174,8 @@ def _answer(files: Files, path: str, probe: Probe) -> bytes:
     """A digest of what a file answers to a probe."""
     kind, name, _, start, end = probe
     match kind:
-        case "facts":
-            content = encode(files.facts(path))
-        case "grammar":
-            content = encode(files.grammar(path))
+        case "facts" | "grammar":
+            content = files.digest(kind, path)
         case "function":
             content = "\n".join(files.line(path, n) for n in range(start, end + 1)).encode()
         case "block":

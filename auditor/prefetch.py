@@ -7,17 +7,23 @@ for, so the closure here decides nothing but time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from auditor import facts as f
 from auditor.processes import Worker, can_fork
-from auditor.program import Files, parse_batch
+from auditor.program import FACTS, GRAMMAR, Files, Job, parse_batch
+
+#: How many bytes of source are handed over at once, at most: a tenth of a second's work.
+_SHARE = 200_000
+#: With fewer files than this to parse, it is time to see what those that are parsed import.
+_FEW = 16
 
 
 class Prefetch:
     """Reads the facts of modules and of all that they may import, with a second process.
 
-    A context: the process ends with it.
+    Neither process waits for the other while there are files to parse, and what a file imports
+    may be parsed by either as soon as the file is. A context: the second process ends with it.
 
     Args:
         files: what is read.
@@ -31,7 +37,12 @@ class Prefetch:
         self._files = files
         self._modules = modules
         self._worker = Worker(parse_batch) if can_fork(processes) else None
-        self._begun: Callable[[], None] | None = None
+        self._seen: set[str] = set()
+        #: Modules whose imports were not looked at yet.
+        self._new: set[str] = set()
+        #: What is to be parsed, and what the second process parses.
+        self._waiting: list[Job] = []
+        self._sent: list[Job] = []
 
     def __enter__(self) -> Prefetch:
         return self
@@ -42,27 +53,80 @@ class Prefetch:
 
     def begin(self, names: Iterable[str]) -> None:
         """Have the second process read these modules, and go on with something else."""
-        paths = self._paths(_with_parents(names, self._modules))
-        self._begun = self._files.begin(paths, self._worker)
+        self._want(names)
+        self._hand_over(self._waiting)
 
     def read(self, names: Iterable[str]) -> None:
         """Have the facts of these modules and of all that they may import at hand."""
-        if self._begun is not None:
-            self._begun()
-        seen: set[str] = set()
-        wave = _with_parents(names, self._modules)
+        first = _with_parents(names, self._modules)
         # Most of these define a class that will be reported, and then have to parse in full.
-        self._files.check(self._paths(wave), self._worker)
-        while wave:
-            seen |= wave
-            self._files.load(self._paths(wave), self._worker)
-            named = {
-                target for name in wave for target in _imports(self._files, name, self._modules)
-            }
-            wave = _with_parents(named, self._modules) - seen
+        self._waiting += self._files.wanted(GRAMMAR, self._paths(first))
+        self._want(first)
+        while self._new or self._waiting or self._sent:
+            if len(self._waiting) < _FEW:
+                self._follow()
+            if self._sent and (not self._waiting or self._is_answered()):
+                self._take_back()
+            elif self._waiting:
+                self._parse_one()
+        self._files.save()
+
+    def _want(self, names: Iterable[str]) -> None:
+        """Have these modules parsed that were not come across before, with their parents."""
+        new = _with_parents(names, self._modules) - self._seen
+        self._seen |= new
+        self._new |= new
+        self._waiting += self._files.wanted(FACTS, self._paths(new))
+
+    def _follow(self) -> None:
+        """Want what those modules import that are at hand by now."""
+        while ready := {name for name in self._new if self._files.has(FACTS, self._path(name))}:
+            self._new -= ready
+            self._want(
+                target for name in ready for target in _imports(self._files, name, self._modules)
+            )
+
+    def _parse_one(self) -> None:
+        """Parse a file here, once the other process has something to do."""
+        if not self._sent:
+            self._hand_over(self._share())
+        if self._waiting:
+            job = self._waiting.pop()
+            self._files.keep([job], parse_batch([job.asked]))
+
+    def _share(self) -> list[Job]:
+        """What the second process should parse next: less than is left for this one."""
+        room = min(_SHARE, sum(len(job.source) for job in self._waiting) // 3)
+        share: list[Job] = []
+        for job in self._waiting:
+            if len(job.source) <= room:
+                room -= len(job.source)
+                share.append(job)
+        return share
+
+    def _hand_over(self, jobs: list[Job]) -> None:
+        """Have the second process, if there is one, parse some of those that wait."""
+        if jobs and self._worker is not None and self._worker.send([job.asked for job in jobs]):
+            handed = {(job.kind, job.key) for job in jobs}
+            self._waiting = [job for job in self._waiting if (job.kind, job.key) not in handed]
+            self._sent = jobs
+
+    def _is_answered(self) -> bool:
+        return self._worker is not None and self._worker.is_done()
+
+    def _take_back(self) -> None:
+        """What the second process has made of its share; it gets another before that is kept."""
+        jobs, self._sent = self._sent, []
+        blobs = self._worker.receive() if self._worker is not None else None
+        if blobs is not None:
+            self._hand_over(self._share())
+        self._files.keep(jobs, blobs or parse_batch([job.asked for job in jobs]))
+
+    def _path(self, name: str) -> str:
+        return self._modules[name][0]
 
     def _paths(self, names: Iterable[str]) -> list[str]:
-        return sorted(self._modules[name][0] for name in names)
+        return sorted(map(self._path, names))
 
 
 def _with_parents(names: Iterable[str], modules: Mapping[str, tuple[str, bool]]) -> set[str]:

@@ -67,6 +67,13 @@ class Worker:
                 self._usable = False
         return self._usable
 
+    def is_done(self) -> bool:
+        """Whether there is something to receive, if only that the child is gone."""
+        try:
+            return self._pipe.poll()
+        except OSError:
+            return True
+
     def receive(self) -> list[bytes] | None:
         """The results of the batch sent before, or None when the child is gone."""
         try:
@@ -112,9 +119,13 @@ class Beside:
         except (EOFError, OSError):
             return self._function()
         finally:
-            self._pipe.close()
-            self._process.kill()
-            self._process.join()
+            self.close()
+
+    def close(self) -> None:
+        """End the child, whatever it is doing: nobody asks for the result any more."""
+        self._pipe.close()
+        self._process.kill()
+        self._process.join()
 
 
 def _send_result(pipe: Connection, parents: Connection, function: Callable[[], bytes]) -> None:

@@ -5,22 +5,16 @@ The parser is imported where something is parsed: a run over files that are all 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from auditor import facts as f
 from auditor.errors import SourceError
-from auditor.factcache import FactCache, Parsed, decode, encode, facts_key
+from auditor.factcache import FactCache, Parsed, decode, digest_of, encode, facts_key
 from auditor.sources.tree import Tree, key_of
 
-if TYPE_CHECKING:
-    from auditor.processes import Worker
-
-#: Fewer bytes than this are parsed faster than they are handed over.
-_WORTH_SHARING = 200_000
-
 #: What can be read off a file as a whole: its facts, or whether its grammar is right.
-_FACTS, _GRAMMAR = "facts", "grammar"
+FACTS, GRAMMAR = "facts", "grammar"
 
 #: What was asked of a file: its facts, its grammar, a function (name, line, start, end), a block
 #: of its lines, its guards, the attributes it sets with lines (stores) or without (sets), its text.
@@ -28,8 +22,22 @@ Probe = tuple[str, str, int, int, int]
 
 _Known = TypeVar("_Known")
 
-#: A file to parse: the key of the outcome, what is wanted of it, its path and its bytes.
-Job = tuple[bytes, str, str, bytes]
+
+class Job(NamedTuple):
+    """A file to parse: the key of the outcome, what is wanted of it, where it is, and its bytes.
+
+    Files of the same bytes below one root have the same outcome.
+    """
+
+    key: bytes
+    kind: str
+    paths: tuple[str, ...]
+    source: bytes
+
+    @property
+    def asked(self) -> tuple[str, str, bytes]:
+        """What a parser is told of it."""
+        return self.kind, self.paths[0], self.source
 
 
 class Files:
@@ -40,11 +48,13 @@ class Files:
         self._cache = cache or FactCache(None)
         self._sources: dict[str, bytes | f.Unparsed] = {}
         self._lines: dict[str, list[bytes]] = {}
-        self._parsed: dict[str, dict[str, Parsed]] = {_FACTS: {}, _GRAMMAR: {}}
+        self._parsed: dict[str, dict[str, Parsed]] = {FACTS: {}, GRAMMAR: {}}
         self._functions: dict[tuple[str, int], f.FunctionFacts | f.Unparsed] = {}
         self._keys: dict[str, bytes] = {}
         self._probes: dict[str, set[Probe]] = {}
         self._noted: list[tuple[str, Probe]] = []
+        self._unsaved: list[tuple[bytes, bytes, bytes]] = []
+        self._digests: dict[tuple[str, str], bytes] = {}
 
     def over(self, tree: Tree, changed: Iterable[str]) -> Files:
         """Files of a tree that differs from this one in ``changed`` alone: the rest is known."""
@@ -60,6 +70,7 @@ class Files:
             kept(self._keys),
         )
         files._parsed = {kind: kept(known) for kind, known in self._parsed.items()}
+        files._digests = {k: one for k, one in self._digests.items() if k[1] not in skipped}
         files._functions = {k: one for k, one in self._functions.items() if k[0] not in skipped}
         return files
 
@@ -114,86 +125,83 @@ class Files:
 
     def facts(self, path: str) -> Parsed:
         """The facts of a module."""
-        self.note(path, (_FACTS, "", 0, 0, 0))
-        facts = self._parsed[_FACTS].get(path)
+        self.note(path, (FACTS, "", 0, 0, 0))
+        facts = self._parsed[FACTS].get(path)
         if facts is None:
-            self.load([path], None)
-            facts = self._parsed[_FACTS][path]
+            self.load([path])
+            facts = self._parsed[FACTS][path]
         return facts
+
+    def has(self, kind: str, path: str) -> bool:
+        """Whether what a file was parsed for is at hand."""
+        return path in self._parsed[kind]
 
     def facts_before(self, path: str, key: bytes) -> Parsed | None:
         """The facts that a file had when its content key was ``key``, if they are still kept."""
-        wanted = _key_of(_FACTS, key, path)
-        return dict(self._cache.load([wanted])).get(wanted)
+        wanted = _key_of(FACTS, key, path)
+        return next((facts for _, facts, _ in self._cache.load([wanted])), None)
 
     def grammar(self, path: str) -> f.Unparsed | None:
         """Why a file does not parse, function bodies included; None when it does."""
-        self.note(path, (_GRAMMAR, "", 0, 0, 0))
-        if path not in self._parsed[_GRAMMAR]:
-            self.check([path], None)
-        outcome = self._parsed[_GRAMMAR][path]
+        self.note(path, (GRAMMAR, "", 0, 0, 0))
+        if path not in self._parsed[GRAMMAR]:
+            self.check([path])
+        outcome = self._parsed[GRAMMAR][path]
         return outcome if isinstance(outcome, f.Unparsed) else None
 
-    def load(self, paths: Sequence[str], worker: Worker | None) -> None:
-        """Have the facts of several files at hand: from the cache, or parsed, in two processes."""
-        self._have(_FACTS, paths, worker)
+    def digest(self, kind: str, path: str) -> bytes:
+        """What tells the facts or the grammar of a file from those of another: 8 bytes."""
+        if not self.has(kind, path):
+            self._have(kind, [path])
+        return self._digests[kind, path]
 
-    def check(self, paths: Sequence[str], worker: Worker | None) -> None:
-        """Have it at hand whether several files parse, in the same way as their facts."""
-        self._have(_GRAMMAR, paths, worker)
+    def load(self, paths: Sequence[str]) -> None:
+        """Have the facts of several files at hand."""
+        self._have(FACTS, paths)
 
-    def begin(self, paths: Sequence[str], worker: Worker | None) -> Callable[[], None]:
-        """Have a second process parse several files; what comes back waits until it has."""
-        keys, jobs = self._wanted(_FACTS, paths)
-        if worker is None or not jobs:
-            return lambda: self._parse(_FACTS, keys, jobs, None)
-        sent = worker.send([job[1:] for job in jobs])
+    def check(self, paths: Sequence[str]) -> None:
+        """Have it at hand whether several files parse."""
+        self._have(GRAMMAR, paths)
 
-        def end() -> None:
-            blobs = worker.receive() if sent else None
-            self._keep(_FACTS, keys, jobs, blobs or parse_batch([job[1:] for job in jobs]))
+    def _have(self, kind: str, paths: Sequence[str]) -> None:
+        jobs = self.wanted(kind, paths)
+        self.keep(jobs, parse_batch([job.asked for job in jobs]))
+        self.save()
 
-        return end
-
-    def _have(self, kind: str, paths: Sequence[str], worker: Worker | None) -> None:
-        self._parse(kind, *self._wanted(kind, paths), worker)
-
-    def _wanted(self, kind: str, paths: Sequence[str]) -> tuple[dict[bytes, list[str]], list[Job]]:
-        """What is not at hand and in no cache: the files by key, and one job for each key."""
+    def wanted(self, kind: str, paths: Iterable[str]) -> list[Job]:
+        """What has to be parsed for it: neither at hand nor in the cache; one job for each key."""
         known = self._parsed[kind]
         keys: dict[bytes, list[str]] = {}
         for path in paths:
             if path not in known:
                 keys.setdefault(_key_of(kind, self.key(path), path), []).append(path)
-        for key, parsed in self._cache.load(keys):
-            known.update(dict.fromkeys(keys.pop(key), parsed))
+        for key, parsed, digest in self._cache.load(keys):
+            self._set(kind, keys.pop(key), parsed, digest)
         jobs: list[Job] = []
         for key, same in keys.items():
             source = self.text(same[0])
             if isinstance(source, bytes):
-                jobs.append((key, kind, same[0], source))
+                jobs.append(Job(key, kind, tuple(same), source))
             else:
-                known.update(dict.fromkeys(same, source))
-        return keys, jobs
+                self._set(kind, same, source, digest_of(encode(source)))
+        return jobs
 
-    def _parse(
-        self, kind: str, keys: dict[bytes, list[str]], jobs: list[Job], worker: Worker | None
-    ) -> None:
-        mine, theirs = _shared(jobs) if worker is not None else (jobs, [])
-        sent = bool(theirs) and worker is not None and worker.send([job[1:] for job in theirs])
-        blobs = parse_batch([job[1:] for job in mine])
-        answer = worker.receive() if sent and worker is not None else None
-        blobs += answer or parse_batch([job[1:] for job in theirs])
-        self._keep(kind, keys, [*mine, *theirs], blobs)
+    def keep(self, jobs: Sequence[Job], blobs: Sequence[bytes]) -> None:
+        """Have the outcome of jobs at hand, and for the next run once it is saved."""
+        for job, blob in zip(jobs, blobs, strict=True):
+            digest = digest_of(blob)
+            self._set(job.kind, job.paths, decode(blob), digest)
+            self._unsaved.append((job.key, digest, blob))
 
-    def _keep(
-        self, kind: str, keys: dict[bytes, list[str]], jobs: list[Job], blobs: list[bytes]
-    ) -> None:
-        """Keep the outcome of jobs, for this run and the next."""
-        done = [(job[0], blob) for job, blob in zip(jobs, blobs, strict=True)]
-        for key, blob in done:
-            self._parsed[kind].update(dict.fromkeys(keys[key], decode(blob)))
-        self._cache.store(done)
+    def _set(self, kind: str, paths: Iterable[str], parsed: Parsed, digest: bytes) -> None:
+        for path in paths:
+            self._parsed[kind][path] = parsed
+            self._digests[kind, path] = digest
+
+    def save(self) -> None:
+        """Put what was parsed into the cache."""
+        self._cache.store(self._unsaved)
+        self._unsaved.clear()
 
     def function(self, path: str, func: f.Func) -> f.FunctionFacts | f.Unparsed:
         """The body of a function that stands in ``path``."""
@@ -252,22 +260,8 @@ def parse_batch(batch: Sequence[tuple[str, str, bytes]]) -> list[bytes]:
     return [
         encode(
             module_facts(source, _root(path))
-            if kind == _FACTS
+            if kind == FACTS
             else grammar(source) or f.ModuleFacts(())
         )
         for kind, path, source in batch
     ]
-
-
-def _shared(jobs: list[Job]) -> tuple[list[Job], list[Job]]:
-    """Two halves of about the same number of bytes."""
-    total = sum(len(job[3]) for job in jobs)
-    if total < _WORTH_SHARING:
-        return jobs, []
-    halves: tuple[list[Job], list[Job]] = ([], [])
-    sizes = [0, 0]
-    for job in sorted(jobs, key=lambda job: -len(job[3])):
-        lighter = sizes.index(min(sizes))
-        halves[lighter].append(job)
-        sizes[lighter] += len(job[3])
-    return halves

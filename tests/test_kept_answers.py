@@ -9,9 +9,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from trees.minivllm import GUARD, INIT, RUNNER, SPECULATIVE, WITH_METHOD, WITHOUT_METHOD, write
+from trees.minivllm import (
+    CLASS,
+    GUARD,
+    INIT,
+    MODULE,
+    REGISTRY,
+    RUNNER,
+    SPECULATIVE,
+    WITH_METHOD,
+    WITHOUT_METHOD,
+    write,
+)
 
-from auditor import job, memo, tables
+from auditor import job, memo, processes, tables
 from auditor.answers import ask
 from auditor.api import Request, Resources, audit
 from auditor.contracts.contract import Engine
@@ -59,6 +70,30 @@ def document(tree: Path, cache: Path | None = None, processes: int = 1) -> bytes
 
 def test_two_processes_give_the_same_bytes_as_one(tree: Path) -> None:
     assert document(tree, processes=2) == document(tree, processes=1)
+
+
+def test_who_calls_is_asked_again_where_a_later_platform_has_more_drafts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = (
+        "from vllm.platforms import current_platform\n"
+        f"_SPECULATIVE_DECODING_MODELS = {{'First': {(MODULE, CLASS)}}}\n"
+        "if current_platform.is_rocm():\n"
+        f"    _SPECULATIVE_DECODING_MODELS['Second'] = {(MODULE, CLASS)}\n"
+    )
+    tree = write(tmp_path / "tree", {INIT: WITH_METHOD, REGISTRY: table})
+    expected = document(tree, processes=1)
+    read: list[str] = []
+    beside = processes.Beside
+
+    def counted(function: Callable[[], bytes]) -> object:
+        read.append(function.__name__)
+        return beside(function)
+
+    monkeypatch.setattr(job, "Beside", counted)
+    assert document(tree, processes=2) == expected
+    assert b'"Second"' in expected
+    assert read.count("_read_engine") == 2
 
 
 def test_two_processes_give_the_same_bytes_as_one_for_a_single_platform(tree: Path) -> None:
@@ -391,7 +426,7 @@ def test_facts_are_the_same_from_the_cache_and_from_the_file(tree: Path, tmp_pat
     paths = sorted(path for path in source.tree.files() if path.endswith(".py"))
     for _ in range(2):
         cached = Files(source.tree, FactCache(tmp_path / "cache"))
-        cached.load(paths, None)
+        cached.load(paths)
         assert [cached.facts(path) for path in paths] == [fresh.facts(path) for path in paths]
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+
 import pytest
 
+from auditor import prefetch
 from auditor.prefetch import Prefetch
-from auditor.program import Files, Job
+from auditor.processes import can_fork
+from auditor.program import FACTS, Files, Job, parse_batch
 
 FILES = {
     "pkg/__init__.py": "",
@@ -67,15 +72,76 @@ def test_what_was_begun_is_read_once_and_the_rest_after_it(
     processes: int, begun: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parsed: list[str] = []
-    keep = Files._keep
+    keep = Files.keep
 
-    def kept(self: Files, kind: str, keys: object, jobs: list[Job], blobs: list[bytes]) -> None:
-        parsed.extend(path for _, kind_, path, _ in jobs if kind_ == "facts")
-        keep(self, kind, keys, jobs, blobs)  # type: ignore[arg-type]
+    def kept(self: Files, jobs: Sequence[Job], blobs: Sequence[bytes]) -> None:
+        parsed.extend(path for job in jobs if job.kind == FACTS for path in job.paths)
+        keep(self, jobs, blobs)
 
-    monkeypatch.setattr(Files, "_keep", kept)
+    monkeypatch.setattr(Files, "keep", kept)
     model = "from pkg import layers\n"
     extra = {f"pkg/{name.rpartition('.')[2]}.py" for name in begun}
     wanted = {"pkg/__init__.py", "pkg/model.py", "pkg/layers.py"} | extra
     assert read_ahead(model, processes, begun) == wanted
     assert sorted(parsed) == sorted(wanted)
+
+
+def _chains() -> tuple[dict[str, str], dict[str, tuple[str, bool]]]:
+    """Modules of all sizes: each imports the next one, and one of another chain."""
+    files, modules = {"pkg/__init__.py": ""}, {"pkg": ("pkg/__init__.py", True)}
+    for number in range(120):
+        imports = f"import pkg.m{number + 1}\nfrom pkg import m{number * 7 % 120}\n"
+        path = f"pkg/m{number}.py"
+        files[path] = imports + "x = 1\n" * (number * 37 % 300)
+        modules[f"pkg.m{number}"] = (path, False)
+    return files, modules
+
+
+def read_chains(ahead: Prefetch) -> None:
+    with ahead:
+        ahead.begin(["pkg.m0", "pkg.m60"])
+        ahead.read(["pkg.m0"])
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("share", [1, 5_000, 10**9])
+def test_each_file_of_a_closure_is_parsed_once(
+    processes: int, share: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prefetch, "_SHARE", share)
+    files, modules = _chains()
+    known = Files(Recorded(files))
+    parsed: list[str] = []
+    keep = known.keep
+
+    def kept(jobs: Sequence[Job], blobs: Sequence[bytes]) -> None:
+        parsed.extend(path for job in jobs if job.kind == FACTS for path in job.paths)
+        keep(jobs, blobs)
+
+    monkeypatch.setattr(known, "keep", kept)
+    read_chains(Prefetch(known, modules, processes))
+    assert sorted(parsed) == sorted(files)
+    alone = Files(Recorded(files))
+    assert all(known.facts(path) == alone.facts(path) for path in files)
+
+
+@pytest.mark.skipif(not can_fork(2), reason="there are no second processes here")
+@pytest.mark.parametrize("lives_for", [0, 1, 3])
+def test_what_a_second_process_leaves_undone_is_parsed_here(
+    lives_for: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parent, batches = os.getpid(), 0
+
+    def dies_in_a_child(batch: Sequence[tuple[str, str, bytes]]) -> list[bytes]:
+        nonlocal batches
+        batches += 1
+        if os.getpid() != parent and batches > lives_for:
+            os._exit(9)
+        return parse_batch(batch)
+
+    monkeypatch.setattr(prefetch, "parse_batch", dies_in_a_child)
+    monkeypatch.setattr(prefetch, "_SHARE", 5_000)
+    files, modules = _chains()
+    known = Files(Recorded(files))
+    read_chains(Prefetch(known, modules, 2))
+    assert all(known.has(FACTS, path) for path in files)
