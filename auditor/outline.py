@@ -29,10 +29,12 @@ _HIDING = re.compile(
 )
 _BEFORE_DEF = re.compile(rb"( *)(?:async +)?")
 #: The head of most functions, up to the line end: no string, no comment, no colon but in brackets
-#: of one kind inside each other, and the one that ends it.
+#: of one kind inside each other, and the one that ends it. What follows the arrow may give
+#: characters back: Python before 3.11.5 goes on in the wrong place where an alternative of a
+#: possessive group has matched in part (CPython issue 106052), and a colon could come there.
 _PLAIN_HEAD = re.compile(
     rb"\w++\((?:[^()#'\"]|\([^()#'\"]*+\))*+\) *+"
-    rb"(?:->(?:[^\[\](){}:#'\"\n\\]|\[[^\[\](){}:#'\"\n\\]*+\])*+)?:[ \t]*+(?:#[^\n]*+)?\n"
+    rb"(?:->(?:[^\[\](){}:#'\"\n\\]|\[[^\[\](){}:#'\"\n\\]*+\])*)?:[ \t]*+(?:#[^\n]*+)?\n"
 )
 #: What matters on the way to the colon that ends the head of a function.
 _HEAD = re.compile(rb"[()\[\]{}:]|" + _HIDING.pattern, re.DOTALL)

@@ -22,6 +22,9 @@ FOLLOWED = {
     "a head over several lines": (
         "def f(\n    a: dict[str, int] = {'b': 1},  # a: c\n) -> 'x:y':\n    return a\n\nz = 1"
     ),
+    "a result that is a slice over several lines": (
+        "def f() -> A[:\n        2]:\n    return 1\n\nz = 1\n"
+    ),
     "type parameters": "def f(a: int = (lambda: 3)()) -> None:\n    pass\nz = 1\n",
     "a docstring": 'def f():\n    """Say\n\nmore at column 0: def g():\n    """\n\nz = 1\n',
     "a string that ends a body": "def f():\n    return '''\n# no comment\n'''\nz = 1\n",
