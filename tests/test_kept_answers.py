@@ -6,6 +6,7 @@ import os
 import random
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -361,8 +362,8 @@ def test_a_damaged_cache_changes_no_answer_and_is_made_anew(
         damage(path)
     assert document(tree, cache) == first
     assert document(tree, cache) == first
-    keys = sqlite3.connect(cache / "facts.sqlite3").execute("SELECT count(*) FROM facts")
-    assert keys.fetchone()[0] > 0
+    with closing(sqlite3.connect(cache / "facts.sqlite3")) as connection:
+        assert connection.execute("SELECT count(*) FROM facts").fetchone()[0] > 0
 
 
 def test_an_entry_of_the_fact_cache_that_is_not_intact_is_parsed_again(
@@ -425,9 +426,10 @@ def test_facts_are_the_same_from_the_cache_and_from_the_file(tree: Path, tmp_pat
     fresh = Files(source.tree)
     paths = sorted(path for path in source.tree.files() if path.endswith(".py"))
     for _ in range(2):
-        cached = Files(source.tree, FactCache(tmp_path / "cache"))
-        cached.load(paths)
-        assert [cached.facts(path) for path in paths] == [fresh.facts(path) for path in paths]
+        with closing(FactCache(tmp_path / "cache")) as cache:
+            cached = Files(source.tree, cache)
+            cached.load(paths)
+            assert [cached.facts(path) for path in paths] == [fresh.facts(path) for path in paths]
 
 
 @pytest.mark.network

@@ -25,7 +25,8 @@ from auditor.values import (
 )
 from differential.trees import ATTRIBUTES, ROOT
 
-_PATH = re.compile(r" \((/[^()]*|unknown location)\)$")
+#: Where Python's message names the file; since 3.13 it does so for a missing attribute too.
+_PATH = re.compile(r" \((/[^()]*|unknown location)\)$| from '/[^']*'(?= has no attribute )")
 _PLACEHOLDER = "…"
 
 
