@@ -1,15 +1,17 @@
 """What the engine says: where it probes a model for a capability, and with which sentence.
 
-Read off the audited tree: ``if not hasattr(model, "<name>"): raise …`` below ``vllm/v1/``.
+Read off the audited tree: ``if not hasattr(model, "<name>"): raise …`` below ``vllm/v1/``, and the
+settings that its configuration classes have.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from auditor import facts as f
 from auditor.facts import Unparsed
 from auditor.program import Files
 from auditor.syntax import parse
@@ -49,6 +51,23 @@ def guard_sites(
         files.note(path, ("guards", probed, 0, 0, 0))
         sites.extend(guards_in(files.text(path), path, probed))
     return tuple(sites)
+
+
+def has_setting(
+    files: Files, modules: Mapping[str, tuple[str, bool]], holder: str, name: str
+) -> bool:
+    """Whether the body of the class ``holder`` (dotted) of the tree gives ``name`` a value."""
+    module, _, class_name = holder.rpartition(".")
+    located = modules.get(module)
+    facts = files.facts(located[0]) if located else None
+    if not isinstance(facts, f.ModuleFacts):
+        return False
+    return any(
+        isinstance(stmt, f.Class)
+        and stmt.name == class_name
+        and any(f.Name(name) in getattr(inner, "targets", ()) for inner in stmt.body)
+        for stmt in facts.body
+    )
 
 
 def guards_in(source: bytes | Unparsed, path: str, probed: str) -> tuple[GuardSite, ...]:

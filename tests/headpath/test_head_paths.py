@@ -36,7 +36,7 @@ def _symbolic(body: str) -> Symbolic:
     draft = f"{HEAD}\nclass Draft(nn.Module):\n{inner}"
     tree = source({**LAYERS, "vllm/models/draft/__init__.py": draft})
     job = Job(tree, Request(), Files(tree.tree))
-    run = ImportRun(job.program, next(iter(job.platforms())), job.conventions)
+    run = ImportRun(job.program, next(iter(job.platforms)), job.conventions)
     value, doubts = run.get(run.load("vllm.models.draft"), "Draft", [])
     assert isinstance(value, ClassValue)
     assert not list(doubts)

@@ -203,7 +203,7 @@ def _module(texts: list[str], more: str) -> str:
 def _symbolic(module: str) -> Symbolic:
     tree = source({**LAYERS, "vllm/models/draft/__init__.py": f"{IMPORTS}\n{module}"})
     job = Job(tree, Request(platforms=("cpu",)), Files(tree.tree))
-    run = ImportRun(job.program, next(iter(job.platforms())), job.conventions)
+    run = ImportRun(job.program, next(iter(job.platforms)), job.conventions)
     value, _ = run.get(run.load("vllm.models.draft"), "Draft", [])
     assert isinstance(value, ClassValue)
     return Symbolic(value, SourceBodies(run, Syntax(job.files)), head_rule())

@@ -1,0 +1,1 @@
+"""From what each platform answers to one document."""
