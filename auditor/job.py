@@ -42,18 +42,11 @@ from auditor.processes import Beside, can_fork, two_logs
 from auditor.program import Files, Probe
 from auditor.registry import Table
 from auditor.request import Request
-from auditor.rulesdata import (
-    ModuleRule,
-    PlatformRule,
-    capability,
-    distributions,
-    engine_rule,
-    generated,
-    platform_names,
-    platforms,
-    target,
-    vendored,
-)
+from auditor.ruleset.capabilities import capability
+from auditor.ruleset.distributions import ModuleRule, distributions, generated, vendored
+from auditor.ruleset.engine import engine_rule
+from auditor.ruleset.platforms import PlatformRule, platform_names, platforms
+from auditor.ruleset.target import target
 from auditor.sharing import Analyses
 from auditor.sources.cache import Cache, CacheConfig
 from auditor.sources.tree import Source

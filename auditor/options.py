@@ -54,7 +54,7 @@ def _platform_names() -> tuple[str, ...]:
 
 
 def _capability_names() -> tuple[str, ...]:
-    from auditor.rulesdata import capability_names
+    from auditor.ruleset.capabilities import capability_names
 
     return capability_names()
 
@@ -138,8 +138,8 @@ def _load_rules(
 
 def _lay_over(ctx: click.Context, folders: Sequence[str | Path], named: str) -> None:
     if folders:
-        from auditor.rulechecks import check
-        from auditor.rulesdata import laid_over
+        from auditor.ruleset.checks import check
+        from auditor.ruleset.files import laid_over
 
         check(folders, named)
         ctx.with_resource(laid_over(folders))
@@ -320,7 +320,7 @@ def _configure(ctx: click.Context, param: click.Parameter, value: str | None) ->
         elif value != config.NONE:
             found = config.read(Path(value))
         if found is not None:
-            from auditor.rulesdata import platform_names
+            from auditor.ruleset.platforms import platform_names
 
             _lay_over(ctx, found.rules, f"{found.name}: rules")
             config.check_platforms(found, platform_names())

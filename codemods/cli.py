@@ -316,7 +316,7 @@ def _edit(root: Path, changes: tuple[Change, ...], allow_dirty: bool) -> None:
 def _flag_docstring(
     source: Source, root: Path | None, output: str | None, allow_dirty: bool
 ) -> int:
-    from auditor.rulesdata import capability
+    from auditor.ruleset.capabilities import capability
     from codemods.applying import misapplied
     from codemods.diff import diff_of
     from codemods.flag import flag_change
