@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+from auditor.factcache import fact_files
+from auditor.memo import tool_files
+from codemods.kept import plan_files
 
 ROOT = Path(__file__).parent.parent
 
@@ -132,6 +137,7 @@ def _imports(module: str, path: Path, known: set[str]) -> Iterator[str]:
         yield from (name for name in names if name.partition(".")[0] in ("auditor", "codemods"))
 
 
+@cache
 def _edges(root: Path = ROOT) -> list[tuple[str, str]]:
     modules = _modules(root)
     return [
@@ -186,6 +192,38 @@ def test_a_narrow_package_imports_what_it_is_built_on(package: str) -> None:
 @pytest.mark.parametrize("module", ONLY_FROM)
 def test_a_module_with_one_importer_has_no_other(module: str) -> None:
     assert {importer for importer, target in _edges() if target == module} <= ONLY_FROM[module]
+
+
+def _reached(start: str) -> set[str]:
+    """What is loaded for a module, functions included: its imports, theirs, and the packages."""
+    edges = _edges()
+    reached: set[str] = set()
+    waiting = {start}
+    while waiting:
+        module = waiting.pop()
+        reached.add(module)
+        package = module.rpartition(".")[0]
+        found = {target for importer, target in edges if importer == module}
+        waiting |= (found | ({package} if package else set())) - reached
+    return reached
+
+
+@pytest.mark.parametrize(
+    ("maker", "files"),
+    [
+        ("auditor.api", tool_files()),
+        ("codemods.kept", [*tool_files(), *plan_files()]),
+        # The one thing that a package's own file says is the version, which is in the salt.
+        ("auditor.syntax", [*fact_files(), ROOT / "auditor" / "__init__.py"]),
+    ],
+)
+def test_what_is_kept_rests_on_no_code_outside_its_digest(maker: str, files: list[Path]) -> None:
+    """Else an answer of before a change of that code would be given after it."""
+    modules = _modules()
+    digested = {path.resolve() for path in files}
+    reached = _reached(maker)
+    assert len(reached) > 2
+    assert {name for name in reached if modules[name].resolve() not in digested} == set()
 
 
 def test_no_module_has_a_name_that_says_nothing() -> None:
