@@ -39,11 +39,6 @@ def decode(blob: bytes) -> Parsed:
     return _DECODER.decode(blob)
 
 
-def fact_files() -> list[Path]:
-    """The code that makes facts."""
-    return [Path(__file__).with_name(name) for name in ("facts.py", "outline.py", "syntax.py")]
-
-
 @cache
 def tool_salt() -> bytes:
     """What tells facts of one tool version and Python release from those of another.
@@ -53,8 +48,8 @@ def tool_salt() -> bytes:
     """
     digest = hashlib.blake2b(digest_size=16)
     digest.update(f"{__version__} {sys.version_info[:2]}".encode())
-    for path in fact_files():
-        digest.update(path.read_bytes())
+    for name in ("facts.py", "outline.py", "syntax.py"):
+        digest.update(Path(__file__).with_name(name).read_bytes())
     return digest.digest()
 
 

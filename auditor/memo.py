@@ -63,21 +63,16 @@ class _Entry(msgspec.Struct, frozen=True, array_like=True):
     coverage: Coverage
 
 
-def tool_files() -> list[Path]:
-    """The code and the rules that answers depend on, sorted."""
+@cache
+def tool_digest() -> bytes:
+    """A digest of the code and the rules that answers depend on."""
     package = Path(__file__).parent
+    digest = hashlib.blake2b(digest_size=16)
     inner = ("contracts", "evaluation", "headpath", "plugins", "ruleset", "sources")
     folders = [package, *(package / name for name in inner)]
     rules = package / "rules" if (package / "rules").is_dir() else package.parent / "rules"
     files = [path for folder in folders for path in folder.glob("*.py")]
-    return sorted([*files, *rules.rglob("*.toml")])
-
-
-@cache
-def tool_digest() -> bytes:
-    """A digest of the code and the rules that answers depend on."""
-    digest = hashlib.blake2b(digest_size=16)
-    for path in tool_files():
+    for path in sorted([*files, *rules.rglob("*.toml")]):
         digest.update(path.name.encode())
         digest.update(path.read_bytes())
     return digest.digest()

@@ -70,15 +70,10 @@ def _asked(request: Request) -> object:
     return ("plan", _code_digest(), version("libcst"), sys.version_info[:2], applier(), request)
 
 
-def plan_files() -> list[Path]:
-    """The code that makes plans, beside that of an audit."""
-    return sorted(Path(__file__).parent.rglob("*.py"))
-
-
 @cache
 def _code_digest() -> bytes:
     digest = hashlib.blake2b(digest_size=_DIGEST)
-    for path in plan_files():
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.name.encode())
         digest.update(path.read_bytes())
     return digest.digest()
