@@ -13,15 +13,15 @@ import click
 
 from auditor import __version__, completion, reporting
 from auditor.errors import UsageError
-from auditor.options import (
+from auditor.flags import (
     OF_A_SECTION,
     OF_THE_DOCUMENT,
     ONE_FORMAT,
     SOURCES,
-    Options,
     drift_options,
     options_named,
 )
+from auditor.options import Options
 from auditor.output import deliver
 from auditor.session import OK, audits, cache_of, opened, plugins_of, request_of
 

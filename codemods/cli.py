@@ -14,9 +14,10 @@ import click
 
 from auditor import __version__, completion
 from auditor.errors import UsageError
+from auditor.flags import options_named
 from auditor.main import command as audit
 from auditor.main import process
-from auditor.options import Options, options_named
+from auditor.options import Options
 
 if TYPE_CHECKING:
     from auditor.sources.tree import Source

@@ -78,6 +78,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.completion",),
     ("auditor.config",),
     ("auditor.options",),
+    ("auditor.arguments",),
+    ("auditor.flags",),
     ("auditor.output",),
     ("auditor.publishing",),
     ("auditor.live", "auditor.cost", "auditor.several", "auditor.checkpoints", "auditor.probes"),
