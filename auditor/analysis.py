@@ -9,7 +9,7 @@ from auditor.headpath.conditions import Premise
 from auditor.headpath.equivalence import Equivalence
 from auditor.headpath.norms import Convention
 from auditor.headpath.path import HeadPath
-from auditor.rulesdata import ShapeRule
+from auditor.ruleset.shapes import ShapeRule
 from auditor.values import ClassValue
 
 

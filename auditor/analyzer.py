@@ -26,7 +26,9 @@ from auditor.headpath.state import Outcome, State
 from auditor.headpath.symbolic import Symbolic
 from auditor.headpath.terms import Unknown
 from auditor.imports import ImportRun
-from auditor.rulesdata import Capability, ShapeRule, head_rule, shapes
+from auditor.ruleset.capabilities import Capability
+from auditor.ruleset.heads import head_rule
+from auditor.ruleset.shapes import ShapeRule, shapes
 from auditor.sharing import Analyses
 from auditor.values import ClassValue, Place
 

@@ -29,7 +29,7 @@ from auditor.platforms import Platform
 from auditor.processes import Log, aside, two_logs
 from auditor.program import Files, Probe
 from auditor.registry import Table
-from auditor.rulesdata import Capability
+from auditor.ruleset.capabilities import Capability
 from auditor.sharing import Analyses
 from auditor.values import ClassValue, Place, PythonError, Undecided
 from auditor.verdicts import head_of, judged

@@ -12,7 +12,8 @@ from auditor.factcache import FactCache
 from auditor.memo import Memo
 from auditor.program import Files
 from auditor.request import Request, Resources
-from auditor.rulesdata import digest_over, laid_over, platform_names
+from auditor.ruleset.files import digest_over, laid_over
+from auditor.ruleset.platforms import platform_names
 from auditor.sources.tree import Source
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from auditor.errors import UsageError
 from auditor.evaluation.import_statements import Conventions, Program
 from auditor.platforms import Platform, build
 from auditor.request import Request
-from auditor.rulesdata import ModuleRule, PlatformRule, platform_names, platforms
+from auditor.ruleset.distributions import ModuleRule
+from auditor.ruleset.platforms import PlatformRule, platform_names, platforms
 
 if TYPE_CHECKING:
     from auditor.plugins.session import Session

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from packaging.version import InvalidVersion, Version
 
-from auditor.rulesdata import RecordedLine, builds
+from auditor.ruleset.builds import RecordedLine, builds
 
 
 class RecordedBuild:

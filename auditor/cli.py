@@ -13,15 +13,15 @@ import click
 
 from auditor import __version__, completion, reporting
 from auditor.errors import UsageError
-from auditor.options import (
+from auditor.flags import (
     OF_A_SECTION,
     OF_THE_DOCUMENT,
     ONE_FORMAT,
     SOURCES,
-    Options,
     drift_options,
     options_named,
 )
+from auditor.options import Options
 from auditor.output import deliver
 from auditor.session import OK, audits, cache_of, opened, plugins_of, request_of
 
@@ -236,7 +236,7 @@ def checkpoint(
 def rules(ctx: click.Context, /, code: str | None, **given: Any) -> int:
     """List what an audit may report; with CODE, why it matters and what to do."""
     from auditor.reports import findings
-    from auditor.ruletexts import coded_rules
+    from auditor.ruleset.codes import coded_rules
 
     options = Options.merged(ctx, given)
     if options.format not in (None, "table", "json"):
@@ -286,7 +286,7 @@ def capabilities(
 
 def _no_rule(code: str) -> UsageError:
     from auditor.reports.names import hint
-    from auditor.ruletexts import coded_rules
+    from auditor.ruleset.codes import coded_rules
 
     known = [rule.code for rule in coded_rules()]
     return UsageError(f"no finding has the code {code!r}", next_step=hint(code, known))

@@ -40,7 +40,7 @@ def codes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[C
     """Codes of the rules, with what they mean."""
     from click.shell_completion import CompletionItem
 
-    from auditor.ruletexts import coded_rules
+    from auditor.ruleset.codes import coded_rules
 
     return [
         CompletionItem(rule.code, help=rule.what)
@@ -78,7 +78,7 @@ def _registered(folder: Path | None) -> Iterator[str]:
     """The keys of the table where it is written as a dict; others are not worth an import run."""
     import ast
 
-    from auditor.rulesdata import engine_rule
+    from auditor.ruleset.engine import engine_rule
 
     module, _, table = engine_rule().draft.table.rpartition(".")
     if folder is None:

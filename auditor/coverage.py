@@ -233,6 +233,10 @@ class Caller(msgspec.Struct, frozen=True, rename={"class_": "class"}):
     architectures: tuple[str, ...] = ()
 
 
+#: Kinds of undecided items that are input which was not analysed at all.
+INPUT_KINDS = frozenset({"source", "table", "file"})
+
+
 class UndecidedItem(msgspec.Struct, frozen=True):
     """Something that could not be evaluated.
 

@@ -10,7 +10,8 @@ from auditor.contracts.kept import KeptContracts, Recorder
 from auditor.memo import tool_digest
 from auditor.processes import Beside, can_fork
 from auditor.program import Files
-from auditor.rulesdata import Capability, engine_rule
+from auditor.ruleset.capabilities import Capability
+from auditor.ruleset.engine import engine_rule
 from auditor.sources.cache import Cache, CacheConfig
 from auditor.tables import Tables
 

@@ -25,7 +25,8 @@ from auditor.evaluation.import_statements import Conventions, Program
 from auditor.imports import ImportRun
 from auditor.platforms import Installed, Platform, Watched
 from auditor.program import Files
-from auditor.rulesdata import DistributionRule, ModuleRule, PlatformRule, VendoredRule
+from auditor.ruleset.distributions import DistributionRule, ModuleRule, VendoredRule
+from auditor.ruleset.platforms import PlatformRule
 from auditor.values import Either, Instance, ModuleValue, PythonError, Value
 
 _SETUP = "setup.py"

@@ -21,7 +21,8 @@ from auditor.contracts.signature import misfit, open_binding, signature
 from auditor.coverage import Finding, Row
 from auditor.headpath.brief import name_of
 from auditor.headpath.path import HeadPath, step_parameters
-from auditor.rulesdata import Capability, finding_rules
+from auditor.ruleset.capabilities import Capability
+from auditor.ruleset.findings import finding_rules
 from auditor.values import Place
 
 #: A method that a class has, and the class that provides it.

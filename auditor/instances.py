@@ -19,7 +19,8 @@ from auditor.engine import GuardSite
 from auditor.evidence import Evidence
 from auditor.headpath.attributes import Attribute, Attributes
 from auditor.headpath.bodies import SourceBodies
-from auditor.rulesdata import Capability, head_rule
+from auditor.ruleset.capabilities import Capability
+from auditor.ruleset.heads import head_rule
 from auditor.values import ClassValue, Foreign, Place, Undecided, Value
 
 

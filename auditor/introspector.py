@@ -16,7 +16,7 @@ from auditor.evidence import Evidence
 from auditor.imports import ImportRun
 from auditor.program import Files
 from auditor.registry import Entry
-from auditor.rulesdata import Capability
+from auditor.ruleset.capabilities import Capability
 from auditor.values import (
     ClassValue,
     Either,

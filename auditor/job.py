@@ -32,14 +32,10 @@ from auditor.processes import Beside, can_fork, two_logs
 from auditor.program import Files, Probe
 from auditor.registry import Table
 from auditor.request import Request
-from auditor.rulesdata import (
-    capability,
-    distributions,
-    engine_rule,
-    generated,
-    target,
-    vendored,
-)
+from auditor.ruleset.capabilities import capability
+from auditor.ruleset.distributions import distributions, generated, vendored
+from auditor.ruleset.engine import engine_rule
+from auditor.ruleset.target import target
 from auditor.sharing import Analyses
 from auditor.sources.tree import Source
 from auditor.tables import Tables

@@ -15,13 +15,9 @@ from typing import TypeVar
 
 from auditor.errors import UsageError
 from auditor.facts import Unparsed
-from auditor.rulesdata import (
-    ModuleRule,
-    PlatformRule,
-    generated,
-    optional_modules,
-    target,
-)
+from auditor.ruleset.distributions import ModuleRule, generated, optional_modules
+from auditor.ruleset.platforms import PlatformRule
+from auditor.ruleset.target import target
 from auditor.values import Place, Undecided, Value
 
 _Item = TypeVar("_Item")

@@ -15,7 +15,7 @@ from auditor.options import STEP_SUMMARY, Options
 from auditor.output import replace_file
 from auditor.reports import summary
 from auditor.reports.problems import Catalogue, Report, report_of
-from auditor.ruletexts import cell_rules, change_rules, coded_rules, rule_names
+from auditor.ruleset.codes import cell_rules, change_rules, coded_rules, rule_names
 
 if TYPE_CHECKING:
     from auditor.changes import Drift

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from auditor.errors import RegistryError
 from auditor.imports import ImportRun
 from auditor.program import Files
-from auditor.rulesdata import engine_rule
+from auditor.ruleset.engine import engine_rule
 from auditor.values import (
     ClassValue,
     Doubts,

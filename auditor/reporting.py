@@ -138,7 +138,7 @@ def shaped(options: Options, architecture: str | None) -> int:
 
 def _must_be_compared(options: Options) -> None:
     """Shapes are those of the method that a capability agrees with; without one there is none."""
-    from auditor.rulesdata import capability
+    from auditor.ruleset.capabilities import capability
 
     rule = capability(options.capability or "")
     if rule.agrees_with is None:

@@ -43,7 +43,7 @@ def plugins_of(options: Options) -> tuple[Plugin, ...]:
     """The plugins over the tree, in the order in which they were named; says which they are."""
     if not options.plugin:
         return ()
-    from auditor.rulesdata import target
+    from auditor.ruleset.target import target
     from auditor.sources.plugin import open_plugin
     from auditor.sources.progress import console_progress
 

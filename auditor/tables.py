@@ -17,7 +17,9 @@ from auditor.registry import (
     with_overrides,
 )
 from auditor.request import Request
-from auditor.rulesdata import Capability, engine_rule, target
+from auditor.ruleset.capabilities import Capability
+from auditor.ruleset.engine import engine_rule
+from auditor.ruleset.target import target
 
 
 class Tables:

@@ -15,7 +15,7 @@ from auditor.headpath.fingerprints import fingerprint
 from auditor.headpath.path import Branch, HeadPath, show_guard
 from auditor.headpath.terms import Term, show
 from auditor.program import Files
-from auditor.rulesdata import Capability
+from auditor.ruleset.capabilities import Capability
 from auditor.values import Place
 
 _VERDICT: dict[str, VerdictName] = {

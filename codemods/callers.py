@@ -9,7 +9,7 @@ from auditor.contracts.drafters import Call, Drafter
 from auditor.facts import Unparsed
 from auditor.headpath.path import HeadPath, step_parameters
 from auditor.program import Files
-from auditor.rulesdata import Capability
+from auditor.ruleset.capabilities import Capability
 from auditor.syntax import parse
 from codemods.plans import PassArgument, Refusal, Site
 

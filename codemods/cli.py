@@ -14,9 +14,10 @@ import click
 
 from auditor import __version__, completion
 from auditor.errors import UsageError
+from auditor.flags import options_named
 from auditor.main import command as audit
 from auditor.main import process
-from auditor.options import Options, options_named
+from auditor.options import Options
 
 if TYPE_CHECKING:
     from auditor.sources.tree import Source
@@ -316,7 +317,7 @@ def _edit(root: Path, changes: tuple[Change, ...], allow_dirty: bool) -> None:
 def _flag_docstring(
     source: Source, root: Path | None, output: str | None, allow_dirty: bool
 ) -> int:
-    from auditor.rulesdata import capability
+    from auditor.ruleset.capabilities import capability
     from codemods.applying import misapplied
     from codemods.diff import diff_of
     from codemods.flag import flag_change

@@ -21,7 +21,8 @@ from auditor.headpath.brief import brief
 from auditor.headpath.equivalence import compare
 from auditor.headpath.path import Branch, HeadPath, Post, head_path
 from auditor.headpath.symbolic import Symbolic
-from auditor.rulesdata import Capability, head_rule
+from auditor.ruleset.capabilities import Capability
+from auditor.ruleset.heads import head_rule
 from auditor.values import ClassValue, Place
 from codemods.chain import Chain, Link
 from codemods.docs import paragraphs

@@ -12,7 +12,7 @@ from itertools import pairwise
 import libcst as cst
 
 from auditor.errors import UsageError
-from auditor.rulesdata import Flag
+from auditor.ruleset.target import Flag
 from auditor.sources.tree import Source
 from auditor.values import Place
 from codemods.edit import line_width

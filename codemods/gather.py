@@ -14,7 +14,8 @@ from auditor.coverage import Row
 from auditor.facts import Unparsed
 from auditor.headpath.brief import brief
 from auditor.program import Files
-from auditor.rulesdata import Capability, capability, target
+from auditor.ruleset.capabilities import Capability, capability
+from auditor.ruleset.target import target
 from auditor.syntax import parse
 from auditor.values import ClassValue, ModuleValue, Place, PythonError, Value
 from codemods.callers import demands, passes_step

@@ -15,10 +15,9 @@ import msgspec
 from msgspec.structs import replace as _replaced
 
 from auditor.api import Request, Resources
-from auditor.coverage import Coverage, Row
+from auditor.coverage import INPUT_KINDS, Coverage, Row
 from auditor.processes import Beside, can_fork
-from auditor.reports.rows import INPUT_KINDS
-from auditor.rulesdata import platforms
+from auditor.ruleset.platforms import platforms
 from auditor.sources.tree import Source
 from codemods.applying import applier, misapplied
 from codemods.docs import common_reason

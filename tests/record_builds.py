@@ -16,7 +16,9 @@ from packaging.version import Version
 from auditor.environment import Environment
 from auditor.job import conventions
 from auditor.program import Files
-from auditor.rulesdata import PlatformRule, distributions, platforms, rules_folder, vendored
+from auditor.ruleset.distributions import distributions, vendored
+from auditor.ruleset.files import rules_folder
+from auditor.ruleset.platforms import PlatformRule, platforms
 from auditor.sources.index import find_releases
 from auditor.sources.network import open_session
 from auditor.sources.open import open_source

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from inspect import unwrap
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+
+from auditor import api, factcache, memo
+from auditor.syntax import function_facts, grammar, module_facts
+from codemods import kept
 
 ROOT = Path(__file__).parent.parent
 
@@ -22,9 +29,11 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.drift",),
     ("auditor.baseline",),
     ("auditor.sources",),
-    ("auditor.rulefiles",),
-    ("auditor.rulesdata",),
-    ("auditor.ruletexts",),
+    ("auditor.ruleset.lines",),
+    ("auditor.ruleset.parsing",),
+    ("auditor.ruleset.files",),
+    ("auditor.ruleset",),  # a module for each kind of rule file
+    ("auditor.ruleset.codes", "auditor.ruleset.kinds", "auditor.ruleset.mistakes"),
     ("auditor.nodes",),
     ("auditor.facts",),
     ("auditor.values",),
@@ -66,12 +75,14 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.document",),
     ("auditor.job",),
     ("auditor.api",),
-    ("auditor.rulevalues",),
-    ("auditor.rulechecks",),
+    ("auditor.ruleset.trials",),
+    ("auditor.ruleset.checks",),
     ("auditor.reports",),
     ("auditor.completion",),
     ("auditor.config",),
     ("auditor.options",),
+    ("auditor.arguments",),
+    ("auditor.flags",),
     ("auditor.output",),
     ("auditor.publishing",),
     ("auditor.live", "auditor.cost", "auditor.several", "auditor.checkpoints", "auditor.probes"),
@@ -165,6 +176,19 @@ def _upward(edges: list[tuple[str, str]]) -> list[str]:
     ]
 
 
+def _closure(start: Iterable[str]) -> set[str]:
+    """Modules that run where those of ``start`` do: their imports, and the packages around them."""
+    modules = _modules()
+    found: set[str] = set()
+    pending = list(start)
+    while pending:
+        module = pending.pop()
+        if module in modules and module not in found:
+            found.add(module)
+            pending += [module.rpartition(".")[0], *_imports(module, modules[module], set(modules))]
+    return found
+
+
 def test_every_module_has_a_layer() -> None:
     assert [module for module in _modules() if _rank(module) is None] == []
 
@@ -223,3 +247,38 @@ def test_the_check_itself_sees_every_spelling(
     (tmp_path / "auditor" / "api.py").touch()
     (tmp_path / "auditor" / "errors.py").write_text(source)
     assert _upward(_edges(tmp_path)) == wrong
+
+
+#: What keeps results apart by the code that makes them, and the functions that it starts from.
+KEYED: dict[str, tuple[ModuleType, Callable[[], bytes], list[Callable[..., object]]]] = {
+    "facts": (factcache, factcache.tool_salt, [module_facts, function_facts, grammar]),
+    "answers": (memo, memo.tool_digest, [api.audit]),
+    # The key of a plan is that of answers, and all of ``codemods``.
+    "plans": (memo, memo.tool_digest, [kept.plan_of]),
+}
+
+
+@pytest.mark.parametrize("results", KEYED)
+def test_an_edit_of_any_code_that_makes_results_gives_them_another_key(
+    results: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper, key, start = KEYED[results]
+    modules, key_now = _modules(), unwrap(key)
+    copy = tmp_path / "auditor"
+    shutil.copytree(ROOT / "auditor", copy)
+    shutil.copytree(ROOT / "rules", tmp_path / "rules")
+    monkeypatch.setattr(keeper, "__file__", str(copy / f"{keeper.__name__.rpartition('.')[2]}.py"))
+    before = key_now()
+    unseen = set()
+    for module in _closure(function.__module__ for function in start):
+        if _within(module, "codemods"):
+            continue
+        path = tmp_path / modules[module].relative_to(ROOT)
+        source = path.read_bytes()
+        path.write_bytes(source + b"# edited")
+        if key_now() == before:
+            unseen.add(module)
+        path.write_bytes(source)
+    # The package itself holds the version alone, which is in the key of facts by its value.
+    assert unseen - {"auditor"} == set()
+    assert key_now() == before

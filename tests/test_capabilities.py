@@ -24,8 +24,9 @@ from trees.minivllm import (
 from auditor import main
 from auditor.api import Request, audit
 from auditor.coverage import Coverage, Row, from_json, to_json
-from auditor.rulechecks import check
-from auditor.rulesdata import capabilities, rules_folder
+from auditor.ruleset.capabilities import capabilities
+from auditor.ruleset.checks import check
+from auditor.ruleset.files import rules_folder
 from auditor.sources.tree import Source
 
 Capture = pytest.CaptureFixture[str]

@@ -10,8 +10,9 @@ import pytest
 from trees.drifting import BARE, PAIR, tree
 from trees.minivllm import write
 
-from auditor import config, main, rulesdata
+from auditor import config, main
 from auditor.config import ConfigError
+from auditor.ruleset.files import rules_folder
 
 Capture = pytest.CaptureFixture[str]
 Run = Callable[..., int]
@@ -218,7 +219,7 @@ def test_a_rule_that_changes_is_another_answer(run: Run, capsys: Capture) -> Non
     """What was kept with the former rules is not an answer any more."""
     says('vllm = "tree"\nrules = ["ours"]\nplatforms = ["mine"]')
     Path("ours/platforms").mkdir(parents=True)
-    cpu = (rulesdata.rules_folder() / "platforms" / "cpu.toml").read_text()
+    cpu = (rules_folder() / "platforms" / "cpu.toml").read_text()
     own = cpu.replace('name = "cpu"', 'name = "mine"')
     rule = Path("ours/platforms/mine.toml")
     rule.write_text(own)

@@ -12,14 +12,14 @@ from auditor.environment import Environment, in_force, without_built
 from auditor.job import conventions
 from auditor.platforms import Existence, build
 from auditor.program import Files
-from auditor.rulesdata import (
+from auditor.ruleset.distributions import (
     ModuleRule,
     VendoredRule,
     distributions,
     generated,
-    platforms,
     vendored,
 )
+from auditor.ruleset.platforms import platforms
 from auditor.sources.tree import MemoryTree
 from auditor.values import Undecided
 

@@ -21,7 +21,7 @@ from trees.minivllm import (
 
 from auditor.api import Request, Resources, audit
 from auditor.coverage import Coverage, Finding, Row
-from auditor.rulesdata import finding_rules
+from auditor.ruleset.findings import finding_rules
 from auditor.sources.tree import Source
 
 FLAT = "return self.logits_processor(self.lm_head, hidden_states)"

@@ -13,7 +13,7 @@ from auditor.api import Request
 from auditor.coverage import Coverage
 from auditor.errors import UsageError
 from auditor.platforms import build, literal, normal_text
-from auditor.rulesdata import platforms
+from auditor.ruleset.platforms import platforms
 
 HEAD = "from vllm.platforms import current_platform\nimport os\n\n"
 DISPATCH = "if {condition}:\n    from .nvidia import Draft\nelse:\n    from .amd import Draft\n"

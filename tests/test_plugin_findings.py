@@ -11,7 +11,7 @@ from trees.plugins import opened as opened_plugin
 
 from auditor.api import Request, Resources, audit
 from auditor.coverage import Coverage
-from auditor.rulesdata import FindingRule, example_files, finding_rules
+from auditor.ruleset.findings import FindingRule, example_files, finding_rules
 from auditor.sources.tree import Source
 
 RULES = [rule for rule in finding_rules() if rule.valid or rule.invalid]

@@ -16,7 +16,7 @@ from trees.minivllm import PLATFORMS, SPECULATIVE, coverage
 
 from auditor.api import Request, audit
 from auditor.coverage import Coverage
-from auditor.rulesdata import builds
+from auditor.ruleset.builds import builds
 from auditor.sources.open import open_source
 from auditor.sources.tree import Source
 

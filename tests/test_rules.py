@@ -8,21 +8,16 @@ from pathlib import Path
 import pytest
 from trees.minivllm import INIT, coverage, row_of
 
-from auditor import rulesdata
+import auditor
 from auditor.cost.estimate import Estimate, estimate
 from auditor.cost.measurements import Example, Measurement, published
 from auditor.errors import RuleError
-from auditor.rulesdata import (
-    Capability,
-    PlatformExample,
-    PlatformRule,
-    capabilities,
-    finding_rules,
-    platform_names,
-    platforms,
-    rules_folder,
-    shapes,
-)
+from auditor.ruleset import files
+from auditor.ruleset.capabilities import Capability, capabilities, capability
+from auditor.ruleset.files import rules_folder
+from auditor.ruleset.findings import finding_rules
+from auditor.ruleset.platforms import PlatformExample, PlatformRule, platform_names, platforms
+from auditor.ruleset.shapes import shapes
 
 FILES = sorted(path.relative_to(rules_folder()).as_posix() for path in rules_folder().rglob("*"))
 TOML = [name for name in FILES if name.endswith(".toml")]
@@ -139,16 +134,16 @@ def test_a_broken_rule_is_an_error_that_names_file_line_and_key(
     path = tmp_path / "rules" / "broken.toml"
     path.parent.mkdir()
     path.write_text(text)
-    monkeypatch.setattr(rulesdata, "rules_folder", lambda: tmp_path / "rules")
+    monkeypatch.setattr(files, "rules_folder", lambda: tmp_path / "rules")
     with pytest.raises(RuleError) as caught:
-        rulesdata.load(path, rulesdata.Capability)
+        files.load(path, Capability)
     assert says in caught.value.what
     assert caught.value.where == f"rules/broken.toml:{line}"
 
 
 def test_an_unknown_capability_is_an_error() -> None:
     with pytest.raises(RuleError, match="no capability named 'get_nothing'"):
-        rulesdata.capability("get_nothing")
+        capability("get_nothing")
 
 
 def test_the_platforms_come_in_one_order_without_gaps() -> None:
@@ -165,7 +160,7 @@ def _named(rule: Capability) -> set[str]:
 def test_no_code_of_the_auditor_names_what_a_capability_is() -> None:
     words = {word for rule in capabilities() for word in _named(rule)}
     assert {"get_top_tokens", "compute_logits", "LocalArgmaxMixin", "set_skip_topk"} <= words
-    for path in sorted((Path(rulesdata.__file__).parent).rglob("*.py")):
+    for path in sorted((Path(auditor.__file__).parent).rglob("*.py")):
         text = path.read_text("utf-8")
         assert not [word for word in words if word in text], path
 

@@ -16,7 +16,7 @@ from trees.minivllm import INIT, PLATFORMS, coverage, files, row_of
 
 from auditor.api import Request, Resources, audit
 from auditor.coverage import Coverage, from_json, json_schema, sorted_coverage, to_json
-from auditor.rulesdata import rules_folder
+from auditor.ruleset.files import rules_folder
 from auditor.sources.tree import Source
 
 VERSION = "0.30.0"

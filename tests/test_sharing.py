@@ -23,7 +23,7 @@ from auditor.headpath.terms import Constant, Operation, Term
 from auditor.job import Job
 from auditor.processes import Log, two_logs
 from auditor.program import Files
-from auditor.rulesdata import capability
+from auditor.ruleset.capabilities import capability
 from auditor.sharing import Analyses
 from auditor.sources.open import open_source
 from auditor.sources.tree import MemoryTree, Source

@@ -10,7 +10,8 @@ from trees.minivllm import ARCHITECTURE, INIT, source, write
 from auditor import main
 from auditor.api import Request, Resources, audit
 from auditor.coverage import from_json
-from auditor.rulesdata import capability_names, rules_folder
+from auditor.ruleset.capabilities import capability_names
+from auditor.ruleset.files import rules_folder
 
 Capture = pytest.CaptureFixture[str]
 

@@ -32,7 +32,7 @@ from auditor.checkpoints.values import Raised as Raises
 from auditor.contracts.names import Names
 from auditor.coverage import Step
 from auditor.reports.names import nearest
-from auditor.rulesdata import engine_rule
+from auditor.ruleset.engine import engine_rule
 from auditor.values import Place
 
 _MANY = 60

@@ -169,7 +169,7 @@ def document(
     from auditor.memo import digest_of
     from auditor.modules import locate_modules
     from auditor.program import Files
-    from auditor.rulesdata import platform_names
+    from auditor.ruleset.platforms import platform_names
 
     library = library_of(python)
     files = Files(source.tree)

@@ -6,7 +6,7 @@ from functools import cache
 
 import msgspec
 
-from auditor.rulesdata import load, rules_folder
+from auditor.ruleset.files import load, rules_folder
 
 Scalar = bool | int | str
 

@@ -10,7 +10,7 @@ from auditor.checkpoints.conventions import checkpoint_rule
 from auditor.checkpoints.stand_ins import standard
 from auditor.checkpoints.values import CannotFollow, Config, Function, Value, attrs_of, instance
 from auditor.contracts.names import Names, Ref
-from auditor.rulesdata import engine_rule
+from auditor.ruleset.engine import engine_rule
 
 _Answer = TypeVar("_Answer")
 

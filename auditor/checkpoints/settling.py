@@ -32,7 +32,7 @@ from auditor.checkpoints.values import (
     instance,
 )
 from auditor.contracts.names import Ref
-from auditor.rulesdata import engine_rule
+from auditor.ruleset.engine import engine_rule
 
 _USER = "what the user gives"
 

@@ -13,7 +13,7 @@ from auditor.checkpoints.values import CannotFollow, Raised
 from auditor.contracts.names import Ref
 from auditor.coverage import Coverage, Row
 from auditor.request import Request
-from auditor.rulesdata import engine_rule
+from auditor.ruleset.engine import engine_rule
 from auditor.sources.plugin import Plugin
 from auditor.sources.tree import Source
 

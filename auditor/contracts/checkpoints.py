@@ -28,7 +28,7 @@ from auditor.contracts.things import (
     of_one,
 )
 from auditor.nodes import nodes_of
-from auditor.rulesdata import EngineRule
+from auditor.ruleset.engine import EngineRule
 from auditor.values import Place
 
 _Answer = TypeVar("_Answer")

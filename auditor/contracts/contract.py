@@ -16,7 +16,8 @@ from auditor.contracts.selection import Selected, Selection, Site
 from auditor.contracts.sketch import Sketch
 from auditor.engine import GuardSite
 from auditor.nodes import nodes_of
-from auditor.rulesdata import Capability, EngineRule
+from auditor.ruleset.capabilities import Capability
+from auditor.ruleset.engine import EngineRule
 from auditor.values import Place
 
 

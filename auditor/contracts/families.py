@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from auditor.contracts.checkpoints import OTHER, Checkpoints
 from auditor.contracts.names import Names
-from auditor.rulesdata import EngineRule
+from auditor.ruleset.engine import EngineRule
 from auditor.values import Place
 
 

@@ -27,7 +27,7 @@ from auditor.contracts.things import (
     Value,
     of_one,
 )
-from auditor.rulesdata import EngineRule
+from auditor.ruleset.engine import EngineRule
 from auditor.values import Place
 
 _Answer = TypeVar("_Answer")

@@ -16,7 +16,7 @@ import msgspec
 from auditor.cost.grid import LARGEST
 from auditor.cost.sizes import dtype_named
 from auditor.errors import RuleError, UsageError
-from auditor.rulesdata import load, rules_folder
+from auditor.ruleset.files import load, rules_folder
 
 Effect = Literal["saves", "costs", "unknown"]
 

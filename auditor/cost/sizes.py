@@ -11,7 +11,7 @@ import msgspec
 
 from auditor.errors import UsageError
 from auditor.reports.names import hint
-from auditor.rulesdata import load, rules_folder
+from auditor.ruleset.files import load, rules_folder
 
 
 class PairRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -23,7 +23,7 @@ from auditor.document.audited import Audited
 from auditor.document.notes import notes
 from auditor.document.undecided import undecided
 from auditor.memo import digest_of
-from auditor.rulesdata import engine_rule
+from auditor.ruleset.engine import engine_rule
 from auditor.values import Place
 from auditor.verdicts import legend, question
 

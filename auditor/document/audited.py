@@ -13,7 +13,7 @@ from auditor.environment import Environment
 from auditor.evaluation.import_statements import Program
 from auditor.program import Files
 from auditor.request import Request
-from auditor.rulesdata import Capability
+from auditor.ruleset.capabilities import Capability
 from auditor.sources.tree import Source
 from auditor.tables import Tables
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from auditor.answers import PlatformAnswer
 from auditor.document.audited import Audited
 from auditor.platforms import normal_text
-from auditor.rulesdata import target
+from auditor.ruleset.target import target
 
 
 def notes(audited: Audited, answers: Iterable[PlatformAnswer]) -> Iterator[str]:

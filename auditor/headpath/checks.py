@@ -16,7 +16,7 @@ from auditor.headpath.state import Check
 from auditor.headpath.terms import Term
 from auditor.headpath.things import Things
 from auditor.nodes import nodes_of
-from auditor.rulesdata import HeadRule
+from auditor.ruleset.heads import HeadRule
 from auditor.values import ClassValue, Place
 
 

@@ -21,7 +21,7 @@ from auditor.headpath.path import HeadPath
 from auditor.headpath.terms import Logits, Part, Term, show
 from auditor.headpath.things import Things
 from auditor.nodes import nodes_of
-from auditor.rulesdata import HeadRule
+from auditor.ruleset.heads import HeadRule
 from auditor.values import ClassValue, Place
 
 State = Literal["proven", "violated", "assumed"]

@@ -25,7 +25,7 @@ from auditor.headpath.terms import (
     Unknown,
 )
 from auditor.nodes import nodes_of
-from auditor.rulesdata import HeadRule
+from auditor.ruleset.heads import HeadRule
 from auditor.values import Place
 
 

@@ -32,7 +32,7 @@ from auditor.headpath.terms import (
 )
 from auditor.headpath.things import Things
 from auditor.nodes import nodes_of
-from auditor.rulesdata import HeadRule
+from auditor.ruleset.heads import HeadRule
 from auditor.values import ClassValue, Foreign, Function, ModuleValue, Place
 
 _BINARY: dict[type[ast.operator], str] = {

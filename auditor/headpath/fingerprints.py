@@ -27,7 +27,7 @@ from auditor.headpath.terms import (
     Unknown,
     children,
 )
-from auditor.rulesdata import target
+from auditor.ruleset.target import target
 
 #: Hexadecimal digits of a fingerprint: 64 bits, for a few hundred paths.
 _DIGITS = 16

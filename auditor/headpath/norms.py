@@ -38,7 +38,7 @@ from auditor.headpath.terms import (
     walk,
 )
 from auditor.nodes import nodes_of
-from auditor.rulesdata import HeadRule
+from auditor.ruleset.heads import HeadRule
 from auditor.values import ClassValue, Place
 
 Kind = Literal["normed", "raw", "unknown"]

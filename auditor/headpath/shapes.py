@@ -28,7 +28,8 @@ from auditor.headpath.terms import (
     is_model_part,
     walk,
 )
-from auditor.rulesdata import ShapeRule, head_rule
+from auditor.ruleset.heads import head_rule
+from auditor.ruleset.shapes import ShapeRule
 
 Bindings = dict[str, Term]
 

@@ -25,7 +25,7 @@ from auditor.headpath.terms import (
     TopTokens,
     children,
 )
-from auditor.rulesdata import HeadRule
+from auditor.ruleset.heads import HeadRule
 from auditor.values import Builtin, ClassValue, Foreign, Function, Place, Value
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from auditor.live.document import Raised, Said
 from auditor.live.interpreter import Line, LiveError, Ran, run
-from auditor.rulesdata import Capability, PlatformRule, TargetRule
+from auditor.ruleset.capabilities import Capability
+from auditor.ruleset.platforms import PlatformRule
+from auditor.ruleset.target import TargetRule
 
 _UNREAD = "the entry is not a pair of strings"
 

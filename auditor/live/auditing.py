@@ -18,7 +18,9 @@ from auditor.live.comparison import compared, differences, said_by
 from auditor.live.document import SCHEMA_VERSION, FailingModule, LiveDocument, Modules
 from auditor.program import Files
 from auditor.reports.names import hint
-from auditor.rulesdata import Capability, capability, platforms, target
+from auditor.ruleset.capabilities import Capability, capability
+from auditor.ruleset.platforms import platforms
+from auditor.ruleset.target import target
 from auditor.sources.tree import Source
 
 Said = Callable[[str], None]

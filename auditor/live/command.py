@@ -75,7 +75,7 @@ def _asked(options: Options, request: Request, resources: Resources) -> LiveDocu
     from auditor.live.asking import interpreter
     from auditor.live.auditing import audit_live
     from auditor.live.interpreter import found
-    from auditor.rulesdata import target
+    from auditor.ruleset.target import target
     from auditor.sources.open import open_source
 
     package = target().package.name

@@ -18,7 +18,8 @@ from auditor.evaluation.machine import MAX_OWN_FORKS_ASKED
 from auditor.plugins.events import Event
 from auditor.plugins.run import PluginRun
 from auditor.plugins.values import member_of_enum, shown
-from auditor.rulesdata import ModuleRule, PlatformRule
+from auditor.ruleset.distributions import ModuleRule
+from auditor.ruleset.platforms import PlatformRule
 from auditor.sources.metadata import EntryPoint
 from auditor.values import (
     UNBOUND,

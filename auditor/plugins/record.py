@@ -22,7 +22,8 @@ from auditor.imports import ImportRun
 from auditor.platforms import Existence, Platform
 from auditor.plugins.events import Event, Kind
 from auditor.releases import exact
-from auditor.rulesdata import RegistryRule, head_rule
+from auditor.ruleset.heads import head_rule
+from auditor.ruleset.target import RegistryRule
 from auditor.values import (
     UNBOUND,
     ClassValue,

@@ -9,7 +9,7 @@ from auditor.plugins.events import Event
 from auditor.plugins.handed import is_of_any
 from auditor.plugins.run import PluginRun
 from auditor.registry import Entry, Table, absolute
-from auditor.rulesdata import TargetRule
+from auditor.ruleset.target import TargetRule
 from auditor.values import (
     UNBOUND,
     ClassValue,

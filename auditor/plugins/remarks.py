@@ -19,7 +19,9 @@ from auditor.coverage import Finding, Row
 from auditor.plugins.events import Event
 from auditor.plugins.session import Session
 from auditor.program import Files
-from auditor.rulesdata import Capability, EngineRule, finding_rules
+from auditor.ruleset.capabilities import Capability
+from auditor.ruleset.engine import EngineRule
+from auditor.ruleset.findings import finding_rules
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ from auditor.plugins.run import PluginRun
 from auditor.plugins.workers import worker_classes
 from auditor.program import Files
 from auditor.registry import Table
-from auditor.rulesdata import ModuleRule, TargetRule
+from auditor.ruleset.distributions import ModuleRule
+from auditor.ruleset.target import TargetRule
 from auditor.sources.metadata import EntryPoint
 from auditor.sources.packages import Joined
 from auditor.sources.plugin import Plugin

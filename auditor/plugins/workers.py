@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from auditor.contracts.names import Names, Ref
 from auditor.facts import Unparsed
 from auditor.program import Files
-from auditor.rulesdata import PluginsRule
+from auditor.ruleset.target import PluginsRule
 
 _NAMED = re.compile(rb"""["']([A-Za-z_][\w.]*)\.([A-Z]\w*)["']""")
 

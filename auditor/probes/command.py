@@ -23,8 +23,9 @@ from auditor.probes.document import (
 )
 from auditor.probes.trees import Trees
 from auditor.program import Files
-from auditor.rulesdata import Capability as Rule
-from auditor.rulesdata import capabilities, engine_rule
+from auditor.ruleset.capabilities import Capability as Rule
+from auditor.ruleset.capabilities import capabilities
+from auditor.ruleset.engine import engine_rule
 from auditor.sources.tree import Source
 
 

@@ -12,7 +12,8 @@ from auditor.probes.document import Probe, Receiver
 from auditor.probes.receivers import At, Receivers, argument
 from auditor.probes.trees import Module, Trees, last_name
 from auditor.program import Files
-from auditor.rulesdata import Capability, ModelsRule
+from auditor.ruleset.capabilities import Capability
+from auditor.ruleset.engine import ModelsRule
 from auditor.syntax import parse
 
 _ASKING = ("hasattr", "getattr", "callable", "isinstance")

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 
 from auditor.probes.document import Receiver
 from auditor.probes.trees import Bound, Function, Module, Trees, bindings, last_name
-from auditor.rulesdata import ModelsRule
+from auditor.ruleset.engine import ModelsRule
 
 #: So many steps is a value followed.
 _DEPTH = 8

@@ -14,6 +14,7 @@ from itertools import groupby
 import msgspec
 
 from auditor.coverage import (
+    INPUT_KINDS,
     Caller,
     Coverage,
     ErrorInfo,
@@ -41,9 +42,6 @@ UNDECIDED_TITLES = {
     "base": "base classes that could not be resolved",
     "condition": "conditions left open",
 }
-
-#: Registry tables, files and members of the source: input that was not analysed at all.
-INPUT_KINDS = frozenset({"source", "table", "file"})
 
 
 @dataclass(frozen=True, slots=True)

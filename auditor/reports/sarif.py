@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from urllib.parse import quote
 
-from auditor.coverage import Step, UndecidedItem
-from auditor.reports import rows as view
+from auditor.coverage import INPUT_KINDS, Step, UndecidedItem
 from auditor.reports.findings import Rule
 from auditor.reports.json import escaped
 from auditor.reports.problems import Catalogue, Problem, Report
@@ -220,7 +219,7 @@ def _notifications(report: Report, prefix: str) -> Iterator[_Object]:
 def _undecided(item: UndecidedItem, prefix: str) -> _Object:
     subject = f"{item.text} - {item.reason}" if item.text else item.reason
     found = _notification(
-        "undecided", "warning" if item.kind in view.INPUT_KINDS else "note", _sentence(subject)
+        "undecided", "warning" if item.kind in INPUT_KINDS else "note", _sentence(subject)
     )
     if item.path:
         found["locations"] = [_location(Step(item.kind, item.path, item.line, item.text), prefix)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from auditor.coverage import UndecidedItem
+from auditor.coverage import INPUT_KINDS, UndecidedItem
 from auditor.reports import rows as view
 from auditor.reports.markdown import code
 from auditor.reports.problems import Problem, Report, on_platforms
@@ -78,7 +78,7 @@ def _tail(undecided: Sequence[UndecidedItem]) -> Iterator[str]:
         yield "Nothing was left open."
         return
     # What a cell rests on, and input that was not read, before conditions that change nothing.
-    first = sorted(undecided, key=lambda i: (i.kind not in view.INPUT_KINDS, not i.architectures))
+    first = sorted(undecided, key=lambda i: (i.kind not in INPUT_KINDS, not i.architectures))
     yield f"<details><summary>Not decided: {len(undecided)}</summary>"
     yield ""
     for item in first[:_UNDECIDED]:

@@ -74,7 +74,7 @@ def _interpreter(options: Options, live: str | None, seconds: float | None) -> I
         raise UsageError(what, where="--vllm")
     from auditor.live.asking import interpreter
     from auditor.live.interpreter import found
-    from auditor.rulesdata import target
+    from auditor.ruleset.target import target
 
     environment = {**os.environ, **dict(options.env)}
     python = found(live, Path.cwd())

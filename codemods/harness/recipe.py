@@ -35,7 +35,8 @@ from auditor.headpath.terms import (
     show,
     walk,
 )
-from auditor.rulesdata import harness_rule, head_rule
+from auditor.ruleset.harness import harness_rule
+from auditor.ruleset.heads import head_rule
 from auditor.values import ClassValue, Foreign, Place
 
 

@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import msgspec
 
-from auditor.rulesdata import harness_rule
+from auditor.ruleset.harness import harness_rule
 from codemods.harness.parts import (
     BARE,
     BIAS,

@@ -20,7 +20,7 @@ from auditor.answers import matches
 from auditor.coverage import Row
 from auditor.live.asking import Interpreter
 from auditor.live.interpreter import LiveError, decoded, run_script, stored
-from auditor.rulesdata import target
+from auditor.ruleset.target import target
 from auditor.sources.tree import Source
 from codemods.harness.document import Live, MutantResult, Verified
 from codemods.harness.files import files_of, named

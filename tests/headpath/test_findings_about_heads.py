@@ -12,7 +12,7 @@ from trees.minivllm import GUARD, INIT, coverage
 from auditor.api import Request
 from auditor.coverage import Coverage, Head
 from auditor.reports import explain, shape
-from auditor.rulesdata import finding_rules
+from auditor.ruleset.findings import finding_rules
 
 PROCESSOR = {
     "vllm/model_executor/layers/logits_processor.py": """

@@ -16,7 +16,7 @@ from auditor.headpath.symbolic import Symbolic
 from auditor.imports import ImportRun
 from auditor.job import Job
 from auditor.program import Files
-from auditor.rulesdata import head_rule
+from auditor.ruleset.heads import head_rule
 from auditor.values import ClassValue
 
 

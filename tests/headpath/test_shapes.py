@@ -8,7 +8,7 @@ from trees.minivllm import INIT, coverage, row_of
 
 from auditor.api import Request
 from auditor.coverage import Row
-from auditor.rulesdata import ShapeRule, shapes
+from auditor.ruleset.shapes import ShapeRule, shapes
 
 VALID = [(rule, source) for rule in shapes() for source in rule.valid]
 INVALID = [(rule, source) for rule in shapes() for source in rule.invalid]

@@ -25,7 +25,7 @@ from auditor.headpath.terms import unknowns
 from auditor.imports import ImportRun
 from auditor.job import Job
 from auditor.program import Files
-from auditor.rulesdata import head_rule
+from auditor.ruleset.heads import head_rule
 from auditor.values import ClassValue
 
 #: Without shrinking: the failing bodies are short as they are, and each try builds a tree.

@@ -14,7 +14,7 @@ from trees.minivllm import BASE, GUARD, INTERFACES, line_of, write
 from auditor import main
 from auditor.probes.command import discovered
 from auditor.probes.document import Discovery, json_schema
-from auditor.rulesdata import capabilities
+from auditor.ruleset.capabilities import capabilities
 from auditor.sources.tree import Source
 
 PROBING = "vllm/v1/worker/probing.py"

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from auditor.contracts.contract import Contracts, Engine
 from auditor.modules import locate_modules
 from auditor.program import Files
-from auditor.rulesdata import capability, engine_rule
+from auditor.ruleset.capabilities import capability
+from auditor.ruleset.engine import engine_rule
 from auditor.sources.tree import MemoryTree
 from trees.minivllm import RUNNER, SPECULATIVE, files
 

@@ -6,8 +6,11 @@ import msgspec
 import pytest
 
 from auditor.errors import RuleError
-from auditor.rulefiles import Key, line_of, read
-from auditor.rulesdata import Capability, PlatformRule, ShapeRule
+from auditor.ruleset.capabilities import Capability
+from auditor.ruleset.lines import Key, line_of
+from auditor.ruleset.parsing import read
+from auditor.ruleset.platforms import PlatformRule
+from auditor.ruleset.shapes import ShapeRule
 
 TEXT = """# A comment with name = "x" in it.
 name = "shape"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from auditor.changes import Kind
 from auditor.coverage import VerdictName
-from auditor.rulesdata import FindingRule, load_named
+from auditor.ruleset.findings import FindingRule, load_named
 
 
 class CellRule(FindingRule, frozen=True, kw_only=True):

@@ -1,7 +1,8 @@
 """What a value of a rule must be beyond its type: names to ask for, patterns, conditions.
 
-The check of types (:mod:`auditor.rulefiles`) says that a value is text; here it is read as what it
-stands for, so that a mistake is told where it stands, and not by an example that does not hold.
+The check of types (:mod:`auditor.ruleset.parsing`) says that a value is text; here it is read as
+what it stands for, so that a mistake is told where it stands, and not by an example that does not
+hold.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from dataclasses import dataclass
 from typing import get_args
 
 from auditor.coverage import VerdictName
-from auditor.rulefiles import Key, dotted
-from auditor.rulesdata import Capability, PlatformRule, ShapeRule
+from auditor.ruleset.capabilities import Capability
+from auditor.ruleset.lines import Key, dotted
+from auditor.ruleset.platforms import PlatformRule
+from auditor.ruleset.shapes import ShapeRule
 
 _OPTION = re.compile(r"[\w.-]+")
 _TRUTHS = ("true", "false", "undecided")

@@ -1,22 +1,17 @@
-"""Reads one rule file: TOML, checked against a typed structure; a mistake is told by its line.
-
-Neither the TOML reader nor the check of types says where in the text a key stands, so the text is
-cut into statements here, by the reader itself: a statement ends where what was read so far parses.
-"""
+"""Reads one rule file: TOML, checked against a typed structure; a mistake is told by its line."""
 
 from __future__ import annotations
 
 import difflib
 import re
 import tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import msgspec
 
 from auditor.errors import RuleError
+from auditor.ruleset.lines import Key, broken, dotted, line_of
 
 _Rule = TypeVar("_Rule")
 _UNKNOWN = re.compile(r"unknown field `(?P<key>[^`]+)`")
@@ -24,7 +19,6 @@ _MISSING = re.compile(r"missing required field `(?P<key>[^`]+)`")
 _AT = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
 _LINE = re.compile(r"\(at line (?P<line>\d+)")
 _KEY = re.compile(r"\s*(?P<key>[\w.\"'-]+)")
-_HEADER = re.compile(r"^\s*\[")
 
 
 def read(text: str, type_: type[_Rule], name: str) -> _Rule:
@@ -71,25 +65,11 @@ def _of_syntax(text: str, name: str, message: str) -> RuleError:
     """What the TOML reader says, with the key of the statement that it could not read."""
     at = _LINE.search(message)
     lines = text.splitlines()
-    start = _broken(lines)
+    start = broken(lines)
     line = int(at["line"]) if at else len(lines) if start is None else start + 1
     key = _KEY.match(lines[start if start is not None else line - 1]) if lines else None
     named = f"`{key['key']}`: " if key else ""
     return RuleError(f"{named}not valid TOML: {message}", where=f"{name}:{line}")
-
-
-def _broken(lines: list[str]) -> int | None:
-    """Where the first statement starts that cannot be read; None where each of them can."""
-    number = 0
-    while number < len(lines):
-        if not lines[number].strip() or lines[number].lstrip().startswith("#"):
-            number += 1
-            continue
-        end = _end(lines, number)
-        if not _parses(lines[number:end]):
-            return number
-        number = end
-    return None
 
 
 def _of_type(text: str, type_: type[object], name: str, message: str) -> RuleError:
@@ -114,10 +94,6 @@ def _of_type(text: str, type_: type[object], name: str, message: str) -> RuleErr
 
 def _known(names: tuple[str, ...]) -> str:
     return f"Known: {', '.join(names)}." if names else "Take it out."
-
-
-#: A key, or the position of an item in an array.
-Key = str | int
 
 
 def _keys(path: str) -> tuple[Key, ...]:
@@ -157,12 +133,6 @@ def _free_key(
     return ()
 
 
-def dotted(key: tuple[Key, ...]) -> str:
-    """A key as a person writes it: ``guard.search``, ``examples[0].is``."""
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key)
-    return text.removeprefix(".")
-
-
 def fields(type_: type[object], path: tuple[Key, ...]) -> tuple[str, ...]:
     """The keys that a table of a rule may have; none where any key may stand."""
     at: Any = type_
@@ -182,88 +152,3 @@ def _struct_in(type_: Any) -> Any:
     if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
         return type_
     return next((found for one in get_args(type_) if (found := _struct_in(one)) is not None), None)
-
-
-@dataclass(frozen=True, slots=True)
-class _Statement:
-    """A statement of a TOML text: its line, the table it stands in or opens, and its key."""
-
-    line: int
-    table: tuple[Key, ...]
-    key: tuple[Key, ...]
-
-
-def line_of(text: str, key: tuple[Key, ...]) -> int:
-    """The line, from 1, on which a key stands; that of its table where it has none of its own."""
-    best, deep = 1, 0
-    for statement in _statements(text):
-        full = (*statement.table, *statement.key)
-        common = _common(full, key)
-        if common in (len(full), len(key)) and common > deep:
-            best, deep = statement.line, common
-    return best
-
-
-def _common(one: tuple[Key, ...], other: tuple[Key, ...]) -> int:
-    count = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
-            break
-        count += 1
-    return count
-
-
-def _statements(text: str) -> Iterator[_Statement]:
-    lines = text.splitlines()
-    table: tuple[Key, ...] = ()
-    counts: dict[tuple[Key, ...], int] = {}
-    number = 0
-    while number < len(lines):
-        if not lines[number].strip() or lines[number].lstrip().startswith("#"):
-            number += 1
-            continue
-        end = _end(lines, number)
-        chunk = "\n".join(lines[number:end])
-        parsed = tomllib.loads(chunk)
-        if _HEADER.match(lines[number]):
-            table = _table(parsed, counts)
-            yield _Statement(number + 1, table, ())
-        else:
-            yield _Statement(number + 1, table, _path_in(parsed))
-        number = end
-
-
-def _end(lines: list[str], start: int) -> int:
-    """The line behind the statement that starts at ``start``: what stands before it parses."""
-    for end in range(start + 1, len(lines) + 1):
-        if _parses(lines[start:end]):
-            return end
-    return len(lines)
-
-
-def _parses(lines: list[str]) -> bool:
-    try:
-        tomllib.loads("\n".join(lines))
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _table(parsed: dict[str, Any], counts: dict[tuple[Key, ...], int]) -> tuple[Key, ...]:
-    """The table that a header opens; of an array of tables, the next item."""
-    path: tuple[Key, ...] = ()
-    value: Any = parsed
-    while isinstance(value, dict) and value:
-        name, value = next(iter(value.items()))
-        path = (*path, name)
-        if isinstance(value, list):
-            counts[path] = counts.get(path, -1) + 1
-            return (*path, counts[path])
-        if path in counts:
-            path = (*path, counts[path])
-    return path
-
-
-def _path_in(parsed: dict[str, Any]) -> tuple[Key, ...]:
-    """The key of one assignment; of an inline table, the key that it is given to."""
-    return (next(iter(parsed)),)
