@@ -74,6 +74,7 @@ class EngineReading:
         if not self.matters:
             return Contracts()
         self.blob = self._beside.result() if self._beside is not None else self._read()
+        self._beside = None
         return self._kept().taken(self.blob)
 
     def _read(self) -> bytes:

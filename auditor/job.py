@@ -124,8 +124,11 @@ class Job:
 
     def run(self, processes: int | None) -> tuple[Coverage, Grounds]:
         """The document, and what it rests on."""
-        tables = self._prepared(processes)
-        asked = self._asked()
+        try:
+            tables = self._prepared(processes)
+            asked = self._asked()
+        finally:
+            self._engine.leave()
         answers = _answers(asked, tables, processes)
         self.seen = tuple(answer.seen for answer in answers)
         read = frozenset(path for answer in answers for path in answer.read)
@@ -141,11 +144,7 @@ class Job:
         self._tables.read.clear()
         modules = self.program.modules
         with Prefetch(self.files, modules, processes if self._request.run_imports else 1) as ahead:
-            try:
-                tables = self._read_tables(processes, ahead)
-            except BaseException:
-                self._engine.leave()
-                raise
+            tables = self._read_tables(processes, ahead)
             if self._request.run_imports:
                 registries = {name.rpartition(".")[0] for name in self._tables.names}
                 ahead.read(registries | self._entry_modules())

@@ -224,10 +224,11 @@ def _opened(blob: bytes) -> _Entry | None:
 
 def _where_now(item: Consulted, files: Files, source: Source) -> Lines | None:
     """Where the lines of a file are now: nowhere else when it is empty; None when it changed."""
-    if item.stamp and stamp(source.tree, item.path) == item.stamp:
+    # A file that could not be read has no key; whether it is still so, reading it says.
+    if item.key and item.stamp and stamp(source.tree, item.path) == item.stamp:
         files.trust(item.path, item.key)
         return {}
-    if files.key(item.path) == item.key:
+    if item.key and files.key(item.path) == item.key:
         return {}
     lines: Lines | None = {}
     for probe, answer in item.answers:

@@ -50,11 +50,13 @@ class Prefetch:
     def __exit__(self, *_: object) -> None:
         if self._worker is not None:
             self._worker.close()
+        self._files.save()
 
     def begin(self, names: Iterable[str]) -> None:
         """Have the second process read these modules, and go on with something else."""
         self._want(names)
-        self._hand_over(self._waiting)
+        if not self._sent:
+            self._hand_over(self._waiting)
 
     def read(self, names: Iterable[str]) -> None:
         """Have the facts of these modules and of all that they may import at hand."""
@@ -69,7 +71,6 @@ class Prefetch:
                 self._take_back()
             elif self._waiting:
                 self._parse_one()
-        self._files.save()
 
     def _want(self, names: Iterable[str]) -> None:
         """Have these modules parsed that were not come across before, with their parents."""
@@ -90,12 +91,13 @@ class Prefetch:
         """Parse a file here, once the other process has something to do."""
         if not self._sent:
             self._hand_over(self._share())
-        if self._waiting:
-            job = self._waiting.pop()
-            self._files.keep([job], parse_batch([job.asked]))
+        job = self._waiting.pop()
+        self._files.keep([job], parse_batch([job.asked]))
 
     def _share(self) -> list[Job]:
         """What the second process should parse next: less than is left for this one."""
+        if self._worker is None:
+            return []
         room = min(_SHARE, sum(len(job.source) for job in self._waiting) // 3)
         share: list[Job] = []
         for job in self._waiting:
@@ -107,8 +109,9 @@ class Prefetch:
     def _hand_over(self, jobs: list[Job]) -> None:
         """Have the second process, if there is one, parse some of those that wait."""
         if jobs and self._worker is not None and self._worker.send([job.asked for job in jobs]):
-            handed = {(job.kind, job.key) for job in jobs}
-            self._waiting = [job for job in self._waiting if (job.kind, job.key) not in handed]
+            # Two jobs may be equal but for their paths: files of the same bytes.
+            handed = set(map(id, jobs))
+            self._waiting = [job for job in self._waiting if id(job) not in handed]
             self._sent = jobs
 
     def _is_answered(self) -> bool:

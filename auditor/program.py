@@ -96,7 +96,8 @@ class Files:
             known = getattr(self._tree, "content_key", None)
             try:
                 key = known(path) if known is not None else key_of(self._tree.read(path))
-            except SourceError:
+            except SourceError as error:
+                self._sources[path] = _unreadable(error)
                 key = b""
             self._keys[path] = key
         return key
@@ -117,7 +118,7 @@ class Files:
             try:
                 source = self._tree.read(path)
             except SourceError as error:
-                source = f.Unparsed(f"cannot be read: {error.what}", 0)
+                source = _unreadable(error)
             self._sources[path] = source
             if path not in self._keys:
                 self._keys[path] = key_of(source) if isinstance(source, bytes) else b""
@@ -170,11 +171,16 @@ class Files:
 
     def wanted(self, kind: str, paths: Iterable[str]) -> list[Job]:
         """What has to be parsed for it: neither at hand nor in the cache; one job for each key."""
-        known = self._parsed[kind]
         keys: dict[bytes, list[str]] = {}
         for path in paths:
-            if path not in known:
+            if self.has(kind, path):
+                continue
+            if self.key(path):
                 keys.setdefault(_key_of(kind, self.key(path), path), []).append(path)
+            else:
+                why = self.text(path)
+                assert isinstance(why, f.Unparsed)
+                self._set(kind, [path], why, digest_of(encode(why)))
         for key, parsed, digest in self._cache.load(keys):
             self._set(kind, keys.pop(key), parsed, digest)
         jobs: list[Job] = []
@@ -240,6 +246,10 @@ class Files:
         if not 0 < number <= len(lines):
             return ""
         return lines[number - 1].decode("utf-8", "replace").strip()
+
+
+def _unreadable(error: SourceError) -> f.Unparsed:
+    return f.Unparsed(f"cannot be read: {error.what}", 0)
 
 
 def _key_of(kind: str, content_key: bytes, path: str) -> bytes:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -20,6 +22,7 @@ from trees.minivllm import (
     SPECULATIVE,
     WITH_METHOD,
     WITHOUT_METHOD,
+    files,
     write,
 )
 
@@ -28,7 +31,11 @@ from auditor.answers import ask
 from auditor.api import Request, Resources, audit
 from auditor.contracts.contract import Engine
 from auditor.coverage import to_json
+from auditor.engine_reading import EngineReading
+from auditor.errors import SourceError
 from auditor.factcache import FactCache
+from auditor.facts import Unparsed
+from auditor.prefetch import Prefetch
 from auditor.program import Files
 from auditor.registry import read_tables
 from auditor.sources.open import open_source
@@ -366,14 +373,15 @@ def test_a_damaged_cache_changes_no_answer_and_is_made_anew(
         assert connection.execute("SELECT count(*) FROM facts").fetchone()[0] > 0
 
 
+@pytest.mark.parametrize("value", ["x'c0'", "NULL", "5", "'text'"])
 def test_an_entry_of_the_fact_cache_that_is_not_intact_is_parsed_again(
-    tree: Path, tmp_path: Path
+    tree: Path, tmp_path: Path, value: str
 ) -> None:
     cache = tmp_path / "cache"
     first = document(tree, cache)
     connection = sqlite3.connect(cache / "facts.sqlite3")
     with connection:
-        connection.execute("UPDATE facts SET value = x'c0'")
+        connection.execute(f"UPDATE facts SET value = {value}")
     connection.close()
     for path in (cache / "answers").iterdir():
         path.unlink()
@@ -404,6 +412,61 @@ def test_only_so_many_answers_are_kept(
         request = Request(env={"NUMBER": str(number)})
         audit(source, request, Resources(tmp_path / "cache", 1))
     assert len(list((tmp_path / "cache" / "answers").iterdir())) == 3
+
+
+class _Partly:
+    """A tree some files of which cannot be read, each for a reason of its own."""
+
+    def __init__(self, reasons: dict[str, str]) -> None:
+        self._files = files(
+            {INIT: "from .nvidia import Draft\n", NVIDIA: "from .amd import Draft\n"}
+        )
+        self._reasons = reasons
+
+    def files(self) -> frozenset[str]:
+        return frozenset(self._files)
+
+    def read(self, path: str) -> bytes:
+        if path in self._reasons:
+            raise SourceError(self._reasons[path], where=path)
+        return self._files[path]
+
+
+def partly(reasons: dict[str, str], cache: Path | None = None, processes: int = 1) -> bytes:
+    source = Source("folder", "0.33.0", "a mini tree", "given by a test", _Partly(reasons))
+    return to_json(audit(source, Request(), Resources(cache, processes)))
+
+
+def test_each_file_that_cannot_be_read_has_its_own_reason() -> None:
+    reasons = {AMD: "it is too large", NVIDIA: "permission denied"}
+    known = Files(_Partly(reasons))
+    known.load(list(reasons))
+    for path, reason in reasons.items():
+        facts = known.facts(path)
+        assert isinstance(facts, Unparsed)
+        assert reason in facts.reason
+
+
+def test_a_file_that_cannot_be_read_for_another_reason_is_seen(tmp_path: Path) -> None:
+    first = partly({AMD: "permission denied"}, tmp_path)
+    assert b"permission denied" in first
+    assert partly({AMD: "permission denied"}, tmp_path) == first
+    assert partly({AMD: "it is too large"}, tmp_path) == partly({AMD: "it is too large"})
+    assert partly({}, tmp_path) == partly({})
+
+
+@pytest.mark.parametrize("where", [(Prefetch, "read"), (job, "outside_stores")])
+def test_no_second_process_is_left_behind_an_error(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, where: tuple[object, str]
+) -> None:
+    def fails(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(*where, fails)
+    monkeypatch.setattr(EngineReading, "_read", lambda _: time.sleep(600))
+    with pytest.raises(KeyboardInterrupt):
+        document(tree, processes=2)
+    assert multiprocessing.active_children() == []
 
 
 def test_a_second_process_that_dies_changes_no_answer(

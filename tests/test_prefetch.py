@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from auditor import prefetch
+from auditor.factcache import FactCache
 from auditor.prefetch import Prefetch
 from auditor.processes import can_fork
 from auditor.program import FACTS, Files, Job, parse_batch
@@ -87,24 +90,29 @@ def test_what_was_begun_is_read_once_and_the_rest_after_it(
 
 
 def _chains() -> tuple[dict[str, str], dict[str, tuple[str, bool]]]:
-    """Modules of all sizes: each imports the next one, and one of another chain."""
+    """Modules of all sizes: each imports the next one, one of another chain, and a twin.
+
+    All twins have the same bytes, and are come across one after the other.
+    """
     files, modules = {"pkg/__init__.py": ""}, {"pkg": ("pkg/__init__.py", True)}
     for number in range(120):
-        imports = f"import pkg.m{number + 1}\nfrom pkg import m{number * 7 % 120}\n"
-        path = f"pkg/m{number}.py"
-        files[path] = imports + "x = 1\n" * (number * 37 % 300)
-        modules[f"pkg.m{number}"] = (path, False)
+        imports = f"import pkg.m{number + 1}, pkg.t{number}\nfrom pkg import m{number * 7 % 120}\n"
+        texts = {"m": imports + "x = 1\n" * (number * 37 % 300), "t": "y = 1\n" * 300}
+        for kind, text in texts.items():
+            path = f"pkg/{kind}{number}.py"
+            files[path], modules[f"pkg.{kind}{number}"] = text, (path, False)
     return files, modules
 
 
 def read_chains(ahead: Prefetch) -> None:
     with ahead:
         ahead.begin(["pkg.m0", "pkg.m60"])
+        ahead.begin(["pkg.m30"])
         ahead.read(["pkg.m0"])
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-@pytest.mark.parametrize("share", [1, 5_000, 10**9])
+@pytest.mark.parametrize("share", [1, 2_000, 5_000, 10**9])
 def test_each_file_of_a_closure_is_parsed_once(
     processes: int, share: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,3 +153,42 @@ def test_what_a_second_process_leaves_undone_is_parsed_here(
     known = Files(Recorded(files))
     read_chains(Prefetch(known, modules, 2))
     assert all(known.has(FACTS, path) for path in files)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_what_was_read_is_known_to_the_next_run(
+    processes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored: list[bytes] = []
+    store = FactCache.store
+
+    def counted(self: FactCache, rows: Sequence[tuple[bytes, bytes, bytes]]) -> None:
+        stored.extend(row[0] for row in rows)
+        store(self, rows)
+
+    monkeypatch.setattr(FactCache, "store", counted)
+    files, modules = _chains()
+    with closing(FactCache(tmp_path)) as cache:
+        known = Files(Recorded(files), cache)
+        read_chains(Prefetch(known, modules, processes))
+        assert stored
+        stored.clear()
+        known.save()
+        assert not stored
+    with closing(FactCache(tmp_path)) as cache:
+        again = Files(Recorded(files), cache)
+        assert again.wanted(FACTS, files) == []
+        assert [again.digest(FACTS, path) for path in files] == [
+            known.digest(FACTS, path) for path in files
+        ]
+
+
+def test_a_tree_that_differs_in_one_file_has_the_digests_of_all_others() -> None:
+    files, modules = _chains()
+    known = Files(Recorded(files))
+    read_chains(Prefetch(known, modules, 1))
+    changed = Recorded({**files, "pkg/m0.py": "z = 1\n"})
+    over = known.over(changed, ["pkg/m0.py"])
+    differing = [p for p in files if over.digest(FACTS, p) != known.digest(FACTS, p)]
+    assert differing == ["pkg/m0.py"]
+    assert changed.asked == {"pkg/m0.py"}
