@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from auditor.facts import Unparsed
 from auditor.program import Files
-from auditor.syntax import parse
+from auditor.syntax.parsing import parse
 from auditor.values import Place
 
 

@@ -68,7 +68,7 @@ def tool_digest() -> bytes:
     """A digest of the code and the rules that answers depend on."""
     package = Path(__file__).parent
     digest = hashlib.blake2b(digest_size=16)
-    inner = ("contracts", "evaluation", "headpath", "plugins", "sources")
+    inner = ("contracts", "evaluation", "headpath", "plugins", "sources", "syntax")
     folders = [package, *(package / name for name in inner)]
     rules = package / "rules" if (package / "rules").is_dir() else package.parent / "rules"
     files = [path for folder in folders for path in folder.glob("*.py")]

@@ -208,7 +208,7 @@ class Files:
         key = (path, func.line)
         if key not in self._functions:
             self.note(path, ("function", func.name, func.line, func.start, func.end))
-            from auditor.syntax import function_facts
+            from auditor.syntax.function import function_facts
 
             source = self.text(path)
             self._functions[key] = (
@@ -255,7 +255,8 @@ def parse_batch(batch: Sequence[tuple[str, str, bytes]]) -> list[bytes]:
 
     A file whose grammar is right says so by facts of nothing.
     """
-    from auditor.syntax import grammar, module_facts
+    from auditor.syntax.module import module_facts
+    from auditor.syntax.parsing import grammar
 
     return [
         encode(

@@ -15,7 +15,7 @@ from auditor.facts import Unparsed
 from auditor.headpath.brief import brief
 from auditor.program import Files
 from auditor.rulesdata import Capability, capability, target
-from auditor.syntax import parse
+from auditor.syntax.parsing import parse
 from auditor.values import ClassValue, ModuleValue, Place, PythonError, Value
 from codemods.callers import demands, passes_step
 from codemods.derive import Tree, complete, derive

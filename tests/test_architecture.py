@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from inspect import unwrap
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+
+from auditor import api, factcache, memo
+from auditor.syntax.function import function_facts
+from auditor.syntax.module import module_facts
+from auditor.syntax.parsing import grammar
 
 ROOT = Path(__file__).parent.parent
 
@@ -162,6 +170,19 @@ def _upward(edges: list[tuple[str, str]]) -> list[str]:
     ]
 
 
+def _closure(start: Iterable[str]) -> set[str]:
+    """Modules that run where those of ``start`` do: their imports, and the packages around them."""
+    modules = _modules()
+    found: set[str] = set()
+    pending = list(start)
+    while pending:
+        module = pending.pop()
+        if module in modules and module not in found:
+            found.add(module)
+            pending += [module.rpartition(".")[0], *_imports(module, modules[module], set(modules))]
+    return found
+
+
 def test_every_module_has_a_layer() -> None:
     assert [module for module in _modules() if _rank(module) is None] == []
 
@@ -220,3 +241,34 @@ def test_the_check_itself_sees_every_spelling(
     (tmp_path / "auditor" / "api.py").touch()
     (tmp_path / "auditor" / "errors.py").write_text(source)
     assert _upward(_edges(tmp_path)) == wrong
+
+
+#: What keeps results apart by the code that makes them, and the functions that it starts from.
+KEYED: dict[str, tuple[ModuleType, Callable[[], bytes], list[Callable[..., object]]]] = {
+    "facts": (factcache, factcache.tool_salt, [module_facts, function_facts, grammar]),
+    "answers": (memo, memo.tool_digest, [api.audit]),
+}
+
+
+@pytest.mark.parametrize("results", KEYED)
+def test_an_edit_of_any_code_that_makes_results_gives_them_another_key(
+    results: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper, key, start = KEYED[results]
+    modules, key_now = _modules(), unwrap(key)
+    copy = tmp_path / "auditor"
+    shutil.copytree(ROOT / "auditor", copy)
+    shutil.copytree(ROOT / "rules", tmp_path / "rules")
+    monkeypatch.setattr(keeper, "__file__", str(copy / f"{keeper.__name__.rpartition('.')[2]}.py"))
+    before = key_now()
+    unseen = set()
+    for module in _closure(function.__module__ for function in start):
+        path = tmp_path / modules[module].relative_to(ROOT)
+        source = path.read_bytes()
+        path.write_bytes(source + b"# edited")
+        if key_now() == before:
+            unseen.add(module)
+        path.write_bytes(source)
+    # The package itself holds the version alone, which is in the key of facts by its value.
+    assert unseen - {"auditor"} == set()
+    assert key_now() == before

@@ -13,7 +13,7 @@ from auditor.probes.receivers import At, Receivers, argument
 from auditor.probes.trees import Module, Trees, last_name
 from auditor.program import Files
 from auditor.rulesdata import Capability, ModelsRule
-from auditor.syntax import parse
+from auditor.syntax.parsing import parse
 
 _ASKING = ("hasattr", "getattr", "callable", "isinstance")
 
