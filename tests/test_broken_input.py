@@ -243,6 +243,23 @@ def test_a_comment_that_is_not_utf_8_is_read_as_python_reads_it(audit: Audit) ->
     }
 
 
+@pytest.mark.parametrize(
+    "constant",
+    ['"\\ud800"', 'f"\\ud800{__name__}"', "10**40", f"-{2**63 + 1}", f"{2**64}", "-1e999"],
+)
+def test_a_constant_beyond_what_is_kept_is_no_problem(constant: str, audit: Audit) -> None:
+    outcome = audit.tree({INIT: f"x = {constant}\nfrom .nvidia import Draft\n"})
+    assert (outcome.code, outcome.err) == (0, "")
+
+
+def test_calls_nested_deeper_than_can_be_read(audit: Audit) -> None:
+    calls = "import torch\nx = torch" + ".b()" * 2900 + "\n"
+    outcome = audit.tree({INIT: calls + "from .nvidia import Draft\n"})
+    assert outcome.code == 3
+    assert [item.path for item in outcome.items("file")] == [INIT]
+    assert {row.verdict for row in outcome.document.rows} == {"?"}
+
+
 def test_a_long_chain_of_operators_is_no_problem(audit: Audit) -> None:
     outcome = audit.tree({INIT: CHAIN + "from .nvidia import Draft\n"})
     assert outcome.code in (0, 3)

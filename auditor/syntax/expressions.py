@@ -37,6 +37,8 @@ _COMPREHENSIONS: dict[type[ast.expr], str] = {
     ast.ListComp: "list", ast.SetComp: "set", ast.GeneratorExp: "generator",
 }  # fmt: skip
 _DISPLAYS: dict[type[ast.expr], str] = {ast.Tuple: "tuple", ast.List: "list", ast.Set: "set"}
+#: The integers that facts can be kept with (those of MessagePack).
+_LEAST, _MOST = -(2**63), 2**64 - 1
 #: What may stand behind a value in an f-string, as ``ast`` has it: nothing, or ``!r``.
 _NO_CONVERSION, _REPR = -1, ord("r")
 
@@ -65,12 +67,15 @@ class Expressions(DefiniteAssignment):
         return self.expr(node) if node is not None else None
 
     def _constant(self, node: ast.Constant) -> Expr:
-        value = node.value
-        if isinstance(value, int) and not -(2**63) <= value < 2**64:
-            return self._unknown(node)
-        if value is None or isinstance(value, str | bool | int | float):
-            return Const(value)
-        return self._unknown(node)
+        match node.value:
+            case str() as text if text.isascii() or _is_encodable(text):
+                return Const(text)
+            case int() as number if _LEAST <= number <= _MOST:
+                return Const(number)
+            case (None | float()) as value:
+                return Const(value)
+            case _:
+                return self._unknown(node)
 
     def _name(self, node: ast.Name) -> Expr:
         return Name(node.id)
@@ -87,7 +92,7 @@ class Expressions(DefiniteAssignment):
             return Not(self.expr(operand))
         if isinstance(op, ast.USub) and isinstance(operand, ast.Constant):
             number = operand.value
-            if isinstance(number, int | float):
+            if isinstance(number, float) or (isinstance(number, int) and number <= -_LEAST):
                 return Const(-number)
         return Unary(UNARY[type(op)], self.expr(operand))
 
@@ -179,6 +184,15 @@ class Expressions(DefiniteAssignment):
 
     def _unknown(self, node: ast.AST) -> Unknown:
         return Unknown(self._source.text(node), self._uses([node]))
+
+
+def _is_encodable(text: str) -> bool:
+    """Whether text can be kept: a lone surrogate has no encoding in UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 _EXPRESSIONS: dict[type[ast.expr], Callable[..., Expr]] = {

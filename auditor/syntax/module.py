@@ -26,7 +26,10 @@ def module_facts(source: bytes, root: str) -> ModuleFacts | Unparsed:
     if isinstance(tree, Unparsed):
         return tree
     statements = Statements(SourceText(source), root, postpones_annotations(tree))
-    return ModuleFacts(statements.block(tree.body))
+    try:
+        return ModuleFacts(statements.block(tree.body))
+    except RecursionError:
+        return Unparsed("is nested too deeply to be read", 0)
 
 
 def _top_level(source: bytes) -> ast.Module | Unparsed:
