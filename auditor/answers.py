@@ -6,7 +6,6 @@ An answer can be sent from one process to another, so that platforms are asked i
 from __future__ import annotations
 
 import fnmatch
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -33,9 +32,6 @@ from auditor.ruleset.capabilities import Capability
 from auditor.sharing import Analyses
 from auditor.values import ClassValue, Place, PythonError, Undecided
 from auditor.verdicts import head_of, judged
-
-#: Frames of Python that one audit may need: so many imports may be nested, some frames each.
-_FRAMES = 10_000
 
 
 class OpenCondition(msgspec.Struct, frozen=True):
@@ -141,8 +137,6 @@ def ask(asked: Asked, platform: Platform, table: Table) -> PlatformAnswer:
 def _resolved(
     asked: Asked, platform: Platform, table: Table
 ) -> tuple[ImportRun, Introspector, tuple[Row, ...]]:
-    # Imports inside each other, and expressions in them, need more frames than Python's default.
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
     run = asked.started.get(platform.name) or ImportRun(
         asked.program, platform, asked.conventions, eager=asked.run_imports
     )

@@ -14,7 +14,7 @@ from functools import lru_cache
 from auditor import facts as f
 from auditor.facts import Unparsed
 from auditor.program import Files
-from auditor.syntax import parse
+from auditor.syntax.parsing import parse
 from auditor.values import Place
 
 

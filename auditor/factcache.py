@@ -48,8 +48,10 @@ def tool_salt() -> bytes:
     """
     digest = hashlib.blake2b(digest_size=16)
     digest.update(f"{__version__} {sys.version_info[:2]}".encode())
-    for name in ("facts.py", "outline.py", "syntax.py"):
-        digest.update(Path(__file__).with_name(name).read_bytes())
+    package = Path(__file__).parent
+    code = [package / "facts.py", package / "outline.py", *(package / "syntax").glob("*.py")]
+    for path in sorted(code):
+        digest.update(path.read_bytes())
     return digest.digest()
 
 

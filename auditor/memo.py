@@ -28,6 +28,10 @@ from auditor.sources.cache import Cache, CacheConfig
 from auditor.sources.tree import Source, stamp
 
 _FOLDER = "answers"
+#: The packages of code on which answers depend, beside the modules that stand alone.
+_INNER = (
+    "contracts", "document", "evaluation", "headpath", "plugins", "ruleset", "sources", "syntax",
+)  # fmt: skip
 _KEPT = 64
 _DIGEST = 16
 
@@ -68,10 +72,7 @@ def tool_digest() -> bytes:
     """A digest of the code and the rules that answers depend on."""
     package = Path(__file__).parent
     digest = hashlib.blake2b(digest_size=16)
-    inner = (
-        "contracts", "document", "evaluation", "headpath", "plugins", "ruleset", "sources",
-    )  # fmt: skip
-    folders = [package, *(package / name for name in inner)]
+    folders = [package, *(package / name for name in _INNER)]
     rules = package / "rules" if (package / "rules").is_dir() else package.parent / "rules"
     files = [path for folder in folders for path in folder.glob("*.py")]
     for path in sorted([*files, *rules.rglob("*.toml")]):

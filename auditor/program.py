@@ -5,6 +5,7 @@ The parser is imported where something is parsed: a run over files that are all 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -19,6 +20,11 @@ FACTS, GRAMMAR = "facts", "grammar"
 #: What was asked of a file: its facts, its grammar, a function (name, line, start, end), a block
 #: of its lines, its guards, the attributes it sets with lines (stores) or without (sets), its text.
 Probe = tuple[str, str, int, int, int]
+
+#: Frames of Python that reading files and following them may need: imports inside each other take
+#: some frames each, and so do expressions. It is set before the first file is read, so that what
+#: can be read does not depend on what was done before.
+_FRAMES = 10_000
 
 _Known = TypeVar("_Known")
 
@@ -44,6 +50,7 @@ class Files:
     """Reads files of a tree once, and keeps what failed."""
 
     def __init__(self, tree: Tree, cache: FactCache | None = None) -> None:
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
         self._tree = tree
         self._cache = cache or FactCache(None)
         self._sources: dict[str, bytes | f.Unparsed] = {}
@@ -214,7 +221,7 @@ class Files:
         key = (path, func.line)
         if key not in self._functions:
             self.note(path, ("function", func.name, func.line, func.start, func.end))
-            from auditor.syntax import function_facts
+            from auditor.syntax.function import function_facts
 
             source = self.text(path)
             self._functions[key] = (
@@ -265,13 +272,21 @@ def parse_batch(batch: Sequence[tuple[str, str, bytes]]) -> list[bytes]:
 
     A file whose grammar is right says so by facts of nothing.
     """
-    from auditor.syntax import grammar, module_facts
+    from auditor.syntax.module import module_facts
+    from auditor.syntax.parsing import grammar
 
     return [
-        encode(
+        _encoded(
             module_facts(source, _root(path))
             if kind == FACTS
             else grammar(source) or f.ModuleFacts(())
         )
         for kind, path, source in batch
     ]
+
+
+def _encoded(parsed: Parsed) -> bytes:
+    try:
+        return encode(parsed)
+    except RecursionError:
+        return encode(f.Unparsed("is nested too deeply to be kept", 0))

@@ -10,7 +10,7 @@ from auditor.facts import Unparsed
 from auditor.headpath.path import HeadPath, step_parameters
 from auditor.program import Files
 from auditor.ruleset.capabilities import Capability
-from auditor.syntax import parse
+from auditor.syntax.parsing import parse
 from codemods.plans import PassArgument, Refusal, Site
 
 

@@ -16,7 +16,7 @@ from auditor.headpath.brief import brief
 from auditor.program import Files
 from auditor.ruleset.capabilities import Capability, capability
 from auditor.ruleset.target import target
-from auditor.syntax import parse
+from auditor.syntax.parsing import parse
 from auditor.values import ClassValue, ModuleValue, Place, PythonError, Value
 from codemods.callers import demands, passes_step
 from codemods.derive import Tree, complete, derive

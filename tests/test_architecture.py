@@ -12,7 +12,9 @@ from types import ModuleType
 import pytest
 
 from auditor import api, factcache, memo
-from auditor.syntax import function_facts, grammar, module_facts
+from auditor.syntax.function import function_facts
+from auditor.syntax.module import module_facts
+from auditor.syntax.parsing import grammar
 from codemods import kept
 
 ROOT = Path(__file__).parent.parent

@@ -243,6 +243,44 @@ def test_a_comment_that_is_not_utf_8_is_read_as_python_reads_it(audit: Audit) ->
     }
 
 
+@pytest.mark.parametrize(
+    "constant",
+    ['"\\ud800"', 'f"\\ud800{__name__}"', "10**40", f"-{2**63 + 1}", f"{2**64}", "-1e999"],
+)
+def test_a_constant_beyond_what_is_kept_is_no_problem(constant: str, audit: Audit) -> None:
+    outcome = audit.tree({INIT: f"x = {constant}\nfrom .nvidia import Draft\n"})
+    assert (outcome.code, outcome.err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "nested",
+    [
+        "x = " + "+".join(["1"] * 700),
+        "import torch\nx = torch" + ".b()" * 700,
+        "x = 1\nif x == 2:\n    pass\n" + "elif x == 3:\n    pass\n" * 700,
+    ],
+    ids=["operators", "calls", "elif"],
+)
+def test_what_is_nested_deeper_than_people_write_is_read(nested: str, audit: Audit) -> None:
+    outcome = audit.tree({INIT: f"{nested}\nfrom .nvidia import Draft\n"})
+    assert (outcome.code, outcome.err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "nested",
+    [
+        "import torch\nx = torch" + ".b()" * 5000,
+        "x = 1\nif x == 2:\n    pass\n" + "elif x == 3:\n    pass\n" * 5000,
+    ],
+    ids=["calls", "elif"],
+)
+def test_what_is_nested_too_deeply_to_be_read_is_open(nested: str, audit: Audit) -> None:
+    outcome = audit.tree({INIT: f"{nested}\nfrom .nvidia import Draft\n"})
+    assert outcome.code == 3
+    assert [item.path for item in outcome.items("file")] == [INIT]
+    assert {row.verdict for row in outcome.document.rows} == {"?"}
+
+
 def test_a_long_chain_of_operators_is_no_problem(audit: Audit) -> None:
     outcome = audit.tree({INIT: CHAIN + "from .nvidia import Draft\n"})
     assert outcome.code in (0, 3)

@@ -14,7 +14,7 @@ from trees.minivllm import INIT, WITH_METHOD, coverage, row_of
 from auditor import facts as f
 from auditor.outline import outline
 from auditor.sources.tree import Source
-from auditor.syntax import module_facts
+from auditor.syntax.module import module_facts
 
 FOLLOWED = {
     "a function": "def f(x):\n    return x\n",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from auditor.facts import Unparsed
-from auditor.syntax import parse
+from auditor.syntax.parsing import parse
 
 _HEADER = re.compile(rb"(?:async[ \t]+)?(def|class)[ \t]+(\w+)")
 _ASSIGNED = re.compile(rb"(\w+)[ \t]*(?::[^=\n]*)?=[^=]")

@@ -2,6 +2,7 @@
 
 Read from the bottom up: :mod:`frame` (where statements run), :mod:`machine` (what each part needs
 of the others), :mod:`truth`, :mod:`names`, :mod:`expressions`, :mod:`binding`, :mod:`branches`,
-:mod:`exceptions`, :mod:`statements`, :mod:`builtin_calls`, :mod:`calls`, :mod:`import_statements`.
+:mod:`exceptions`, :mod:`statements`, :mod:`builtin_calls`, :mod:`calls`, :mod:`import_statements`,
+:mod:`process_mappings`, :mod:`foreign_modules`, :mod:`import_system`, :mod:`module_attributes`.
 :class:`auditor.imports.ImportRun` is the whole.
 """

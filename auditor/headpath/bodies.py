@@ -16,7 +16,7 @@ from auditor.imports import ImportRun
 from auditor.loading import stores_in
 from auditor.nodes import depth_of
 from auditor.program import Files
-from auditor.syntax import parse
+from auditor.syntax.parsing import parse
 from auditor.values import ClassValue, Function, ModuleValue, Place, PythonError, Value
 
 #: So deep may the syntax of a function nest; what people write stays below a third of it.

@@ -14,7 +14,7 @@ from auditor.probes.trees import Module, Trees, last_name
 from auditor.program import Files
 from auditor.ruleset.capabilities import Capability
 from auditor.ruleset.engine import ModelsRule
-from auditor.syntax import parse
+from auditor.syntax.parsing import parse
 
 _ASKING = ("hasattr", "getattr", "callable", "isinstance")
 

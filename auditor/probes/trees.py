@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from auditor.facts import Unparsed
 from auditor.program import Files
-from auditor.syntax import parse
+from auditor.syntax.parsing import parse
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Scope = Function | ast.Lambda | ast.Module

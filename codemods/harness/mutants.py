@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from auditor.syntax import parse
+from auditor.syntax.parsing import parse
 
 
 class Mutant(msgspec.Struct, frozen=True):

@@ -11,7 +11,8 @@ from auditor.facts import Func, ModuleFacts, Unparsed
 from auditor.imports import ImportRun
 from auditor.modules import locate_modules
 from auditor.platforms import Platform
-from auditor.syntax import function_facts, module_facts
+from auditor.syntax.function import function_facts
+from auditor.syntax.module import module_facts
 from auditor.values import (
     UNBOUND,
     Doubts,

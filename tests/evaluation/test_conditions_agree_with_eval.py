@@ -15,7 +15,7 @@ from auditor.evaluation.import_statements import Conventions, Program
 from auditor.facts import FunctionFacts, ModuleFacts, Unparsed
 from auditor.imports import ImportRun
 from auditor.platforms import Platform
-from auditor.syntax import module_facts
+from auditor.syntax.module import module_facts
 from auditor.values import Doubts, ModuleValue, PythonError, Value, Version
 
 PREDICATES = {"is_cuda": True, "is_rocm": False, "is_cuda_alike": True}

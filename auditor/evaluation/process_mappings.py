@@ -1,0 +1,103 @@
+"""``sys.modules``, ``os.environ`` and ``globals()``: their items read, stored and deleted."""
+
+from __future__ import annotations
+
+from auditor.evaluation.frame import Frame, is_own, is_plain
+from auditor.evaluation.import_statements import ImportStatements
+from auditor.values import (
+    UNBOUND,
+    Doubt,
+    Either,
+    Foreign,
+    ModuleValue,
+    Opaque,
+    Place,
+    PythonError,
+    Undecided,
+    Value,
+    builtin_error,
+)
+
+
+class ProcessMappings(ImportStatements):
+    """Gives the mappings that hold the state of a process their meaning."""
+
+    def foreign_contains(self, item: Value, container: Value) -> bool | Undecided:
+        """``item in sys.modules`` and ``name in os.environ``."""
+        if container == Foreign("sys.modules") and isinstance(item, str):
+            return self.is_loaded(item)
+        if (
+            container == Foreign("os.environ")
+            and isinstance(item, str)
+            and item in self.platform.environment
+        ):
+            return True
+        if container == Foreign("os.environ") and self.bare_environment:
+            return False
+        return super().foreign_contains(item, container)
+
+    def item(self, owner: Value, index: Value, frame: Frame, line: int) -> Value:
+        """``owner[index]``; ``sys.modules`` and ``os.environ`` have their meaning."""
+        place = frame.place(line)
+        if owner == Foreign("sys.modules"):
+            key = self.force(index, frame)
+            value = self.loaded(key) if isinstance(key, str) else Opaque("a module", place)
+            if value is UNBOUND:
+                raise PythonError(builtin_error("KeyError", repr(key), place))
+            return value
+        if owner == Foreign("os.environ"):
+            key = self.force(index, frame)
+            unset = Opaque("a variable that must be set", place)
+            if not isinstance(key, str):
+                return unset
+            if key not in self.platform.environment:
+                error = builtin_error("KeyError", repr(key), place)
+                frame.doubt(Doubt(error, Undecided(f"the variable {key} is not set here", place)))
+            return self._environment(key, unset, place, f"os.environ[{key!r}]")
+        return super().item(owner, index, frame, line)
+
+    def store_item(self, owner: Value, index: Value, value: Value, frame: Frame, line: int) -> None:
+        """``owner[index] = value``; a store into ``sys.modules`` replaces a module."""
+        owner, key = self.force(owner, frame), self.force(index, frame)
+        if owner == Foreign("sys.modules") and isinstance(key, str):
+            self.put_in(key, value, frame.place(line))
+        elif id(owner) in self.namespaces and isinstance(key, str):
+            module = self.namespaces[id(owner)]
+            self._set_in_module(module, key, value, frame, frame.place(line))
+        elif id(owner) in self.namespaces:
+            module = self.namespaces[id(owner)]
+            module.wild = Opaque("globals() by an unknown name", frame.place(line))
+        elif isinstance(owner, dict | list):
+            self.containers.changes(owner, self.open_guards, self.steps)
+            if isinstance(key, Opaque | Either):
+                reason, own = "an item by an unknown index", is_own(key)
+                self.forget(owner, reason, frame, line, own=own)
+            else:
+                self._python(owner.__setitem__, key, value, frame, line)
+
+    def delete_item(self, owner: Value, index: Value, frame: Frame, line: int) -> None:
+        """``del owner[index]``."""
+        if owner == Foreign("sys.modules") and isinstance(index, str):
+            self.take_out(index, UNBOUND, frame, frame.place(line))
+        elif id(owner) in self.namespaces and isinstance(index, str):
+            self._python(dict.__delitem__, self.namespaces[id(owner)].names, index, frame, line)
+        elif isinstance(owner, dict) and is_plain(index):
+            self.containers.changes(owner, self.open_guards, self.steps)
+            self._python(dict.__delitem__, owner, index, frame, line)
+
+    def put_in(self, name: str, value: Value, place: Place) -> None:
+        """Set an entry of ``sys.modules``; on a branch of an open condition it is not known."""
+        if value is self.loaded(name):
+            return
+        if self.open_guards:
+            value = Opaque(f"a branch changes sys.modules[{name!r}]", place)
+            parent, _, child = name.rpartition(".")
+            package = self.loaded(parent)
+            if isinstance(package, ModuleValue):
+                package.names.setdefault(child, value)
+        if value is UNBOUND:
+            self.modules.pop(name, None)
+        else:
+            self.modules[name] = value
+        if isinstance(value, ModuleValue):
+            self.namespaces[id(value.names)] = value

@@ -1,0 +1,11 @@
+"""One file to platform-free facts, with the standard library's parser.
+
+``ast`` is used and not LibCST because only the structure is needed here, and it is ten times
+faster.
+
+Read from the bottom up: :mod:`parsing` (bytes to a syntax tree), :mod:`text` (the source of a
+node), :mod:`names`, :mod:`parameters` and :mod:`annotations` (what nodes say), :mod:`operators`,
+:mod:`definite_assignment` (which names exist for certain), :mod:`expressions`,
+:mod:`simple_statements`, :mod:`compound_statements`, :mod:`definitions`, :mod:`statements`.
+:mod:`module` and :mod:`function` are what others ask.
+"""
