@@ -30,6 +30,13 @@ READ = {
         "import x\nif a:\n    with b as x:\n        pass\ny: x.z",
         ("x.z",),
     ),
+    "a foreign name that a with binds": ("import x\nwith b as x:\n    pass\ny: x.z", ("x.z",)),
+    "inside a with that binds it": ("import x\nwith b as x:\n    y: x.z", ("x.z",)),
+    "inside a loop that binds it": ("import x\nfor x in b:\n    y: x.z", ("x.z",)),
+    "inside a handler that binds it": (
+        "import x\ntry:\n    pass\nexcept b as x:\n    y: x.z",
+        ("x.z",),
+    ),
     "inside the branch that binds it": ("if a:\n    x = 1\n    y: x", ()),
     "a loop": ("x = 1\nfor x in a:\n    pass\ny: x", ("x",)),
     "a handler": ("e = 1\ntry:\n    a()\nexcept A as e:\n    pass\ny: e", ("e",)),
@@ -49,8 +56,10 @@ READ = {
 
 def _last(body: tuple[f.Stmt, ...]) -> f.Stmt | None:
     match body:
-        case (*_, (f.If() | f.Class()) as outer) if outer.body:
+        case (*_, (f.If() | f.Class() | f.With() | f.Loop()) as outer) if outer.body:
             return _last(outer.body)
+        case (*_, f.Try(handlers=(handler,))):
+            return _last(handler.body)
         case (*_, last):
             return last
         case _:

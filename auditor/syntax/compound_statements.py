@@ -69,21 +69,19 @@ class CompoundStatements(SimpleStatements, ABC):
     def _try(self, node: ast.Try) -> Iterator[Stmt]:
         yield Try(
             self._branch(node.body),
-            tuple(
-                Handler(
-                    self.expr(handler.type) if handler.type is not None else None,
-                    handler.name,
-                    self._branch(handler.body),
-                    handler.lineno,
-                )
-                for handler in node.handlers
-            ),
+            tuple(map(self._handler, node.handlers)),
             self._branch(node.orelse),
             self._branch(node.finalbody),
             node.lineno,
         )
         # A handler unbinds its name.
         self._unbind(handler.name for handler in node.handlers if handler.name)
+
+    def _handler(self, node: ast.ExceptHandler) -> Handler:
+        caught = self.expr(node.type) if node.type is not None else None
+        if node.name is not None:
+            self._unbind([node.name])
+        return Handler(caught, node.name, self._branch(node.body), node.lineno)
 
     def _with(self, node: ast.With | ast.AsyncWith) -> Iterator[Stmt]:
         names = tuple(
@@ -93,19 +91,16 @@ class CompoundStatements(SimpleStatements, ABC):
             for name in target_names(item.optional_vars)
         )
         items = tuple(self.expr(item.context_expr) for item in node.items)
+        # What it is bound to now has attributes that nobody vouches for.
+        self._unbind(names)
         yield With(items, names, self._branch(node.body), node.lineno)
 
     def _for(self, node: ast.For | ast.AsyncFor) -> Iterator[Stmt]:
         text = f"for {self._source.text(node.target)} in {self._source.text(node.iter)}"
-        yield Loop(
-            self.expr(node.target),
-            self.expr(node.iter),
-            text,
-            self._branch(node.body),
-            self._branch(node.orelse),
-            node.lineno,
-        )
+        target, iterated = self.expr(node.target), self.expr(node.iter)
         self._unbind(target_names(node.target))
+        body, orelse = self._branch(node.body), self._branch(node.orelse)
+        yield Loop(target, iterated, text, body, orelse, node.lineno)
 
     def _while(self, node: ast.While) -> Iterator[Stmt]:
         text = f"while {self._source.text(node.test)}"
