@@ -173,8 +173,9 @@ class Files:
 
     def _have(self, kind: str, paths: Sequence[str]) -> None:
         jobs = self.wanted(kind, paths)
-        self.keep(jobs, parse_batch([job.asked for job in jobs]))
-        self.save()
+        if jobs:
+            self.keep(jobs, parse_batch([job.asked for job in jobs]))
+            self.save()
 
     def wanted(self, kind: str, paths: Iterable[str]) -> list[Job]:
         """What has to be parsed for it: neither at hand nor in the cache; one job for each key."""
