@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 
 import msgspec
@@ -92,8 +91,7 @@ class Asked(msgspec.Struct, frozen=True):
     helped: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Study:
+class Study(msgspec.Struct, frozen=True):
     """One platform's run, with what every row rests on: for those who look behind the answer."""
 
     run: ImportRun

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from msgspec.structs import replace
 
 from auditor import facts as f
@@ -24,8 +24,7 @@ from auditor.ruleset.heads import head_rule
 from auditor.values import ClassValue, Foreign, Place, Undecided, Value
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
+class _Answer(msgspec.Struct, frozen=True):
     """What one class says: its lookup, and for an attribute of instances where it is set."""
 
     cls: ClassValue

@@ -6,7 +6,7 @@ an exception with its chain, or undecided with the condition that decides it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from auditor import facts as f
 from auditor.classes import Found, Lookup, Missing, Open, linearise, lookup
@@ -33,36 +33,31 @@ from auditor.values import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(msgspec.Struct, frozen=True):
     """The entry loads, and is this class."""
 
     cls: ClassValue
     found: Lookup
 
 
-@dataclass(frozen=True, slots=True)
-class Unimportable:
+class Unimportable(msgspec.Struct, frozen=True):
     """Importing the module, or asking it for the class, raises."""
 
     error: Error
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
+class Absent(msgspec.Struct, frozen=True):
     """The module loads, and does not provide the class: it has no such name."""
 
     error: Error
     module: Value
 
 
-@dataclass(frozen=True, slots=True)
-class Nothing:
+class Nothing(msgspec.Struct, frozen=True):
     """The module loads, and what it has under the name is None."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unresolved:
+class Unresolved(msgspec.Struct, frozen=True):
     """It cannot be said what the entry is."""
 
     why: Undecided

@@ -102,7 +102,7 @@ class Job:
         self.conventions = conventions()
         if self._plugins is not None:
             known = self.conventions.roots | self._plugins.roots
-            self.conventions = replace(self.conventions, roots=known)
+            self.conventions = msgspec.structs.replace(self.conventions, roots=known)
         modules = without_built(self._paths, in_force(vendored(), source.version), generated())
         roots, problems = self.conventions.roots, source.problems
         self.program = program_of(self.files, modules, roots, problems)

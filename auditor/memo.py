@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -53,8 +52,7 @@ class Consulted(msgspec.Struct, frozen=True, array_like=True):
     cited: tuple[tuple[int, bytes], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Grounds:
+class Grounds(msgspec.Struct, frozen=True):
     """What an answer rests on: the modules that were run, and what was asked of each file."""
 
     read: frozenset[str]

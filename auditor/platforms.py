@@ -10,8 +10,9 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TypeVar
+
+import msgspec
 
 from auditor.errors import UsageError
 from auditor.facts import Unparsed
@@ -26,16 +27,14 @@ _OPTIONS = ("--with", "--without")
 _WORDS: dict[str, Value] = {"true": True, "false": False, "none": None}
 
 
-@dataclass(frozen=True, slots=True)
-class Existence:
+class Existence(msgspec.Struct, frozen=True):
     """Whether a module outside the tree exists, and the fact that says so."""
 
     exists: bool | Undecided
     fact: str
 
 
-@dataclass(frozen=True, slots=True)
-class Installed:
+class Installed(msgspec.Struct, frozen=True):
     """Modules that exist and modules that are missing, each with the line that says so.
 
     ``unread_build`` is why the file that says which extension modules are built cannot be read.
@@ -60,8 +59,7 @@ class Watched(dict[str, _Item]):
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class Platform:
+class Platform(msgspec.Struct, frozen=True):
     """A platform's facts, with the user's ``--assume``, ``--env``, ``--with`` and ``--without``.
 
     Attributes:
@@ -89,17 +87,17 @@ class Platform:
     predicates: Mapping[str, bool]
     modules: tuple[ModuleRule, ...] = ()
     fallback: tuple[ModuleRule, ...] = ()
-    constants: Mapping[str, Value] = field(default_factory=dict)
-    assumed: Watched[Value] = field(default_factory=Watched)
-    environment: Watched[str] = field(default_factory=Watched)
-    present: Mapping[str, str] = field(default_factory=dict)
-    missing: Mapping[str, str] = field(default_factory=dict)
-    versions: Mapping[str, str] = field(default_factory=dict)
+    constants: Mapping[str, Value] = msgspec.field(default_factory=dict)
+    assumed: Watched[Value] = msgspec.field(default_factory=Watched)
+    environment: Watched[str] = msgspec.field(default_factory=Watched)
+    present: Mapping[str, str] = msgspec.field(default_factory=dict)
+    missing: Mapping[str, str] = msgspec.field(default_factory=dict)
+    versions: Mapping[str, str] = msgspec.field(default_factory=dict)
     everything: bool = False
     unread_build: Unparsed | None = None
-    consulted: set[tuple[str, str]] = field(default_factory=set)
-    asked: set[str] = field(default_factory=set)
-    failing: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    consulted: set[tuple[str, str]] = msgspec.field(default_factory=set)
+    asked: set[str] = msgspec.field(default_factory=set)
+    failing: Mapping[str, tuple[str, str]] = msgspec.field(default_factory=dict)
 
     def options_used(self) -> frozenset[tuple[str, str]]:
         """The user's options that decided something: each with its name or module."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Request:
+
+class Request(msgspec.Struct, frozen=True):
     """What to ask of a source.
 
     Attributes:
@@ -29,20 +29,19 @@ class Request:
 
     platforms: tuple[str, ...] = ()
     architectures: tuple[str, ...] = ()
-    assume: Mapping[str, str] = field(default_factory=dict)
-    env: Mapping[str, str] = field(default_factory=dict)
+    assume: Mapping[str, str] = msgspec.field(default_factory=dict)
+    env: Mapping[str, str] = msgspec.field(default_factory=dict)
     run_imports: bool = True
     with_modules: tuple[str, ...] = ()
     without_modules: tuple[str, ...] = ()
-    failing_modules: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    failing_modules: Mapping[str, tuple[str, str]] = msgspec.field(default_factory=dict)
     capability: str = ""
     registry: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
-    overrides: Mapping[str, str] = field(default_factory=dict)
+    overrides: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
+class Resources(msgspec.Struct, frozen=True):
     """What may be used to answer faster; no answer depends on it.
 
     Attributes:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -126,11 +126,11 @@ def audits(options: Options) -> Callable[[str | None, Sequence[str]], Coverage]:
     """Audits of what ``--vllm`` names, and of what ``--against`` does, on platforms."""
 
     def run(spec: str | None, platforms: Sequence[str]) -> Coverage:
-        chosen = replace(options, platform=tuple(platforms) or options.platform)
+        chosen = dataclasses.replace(options, platform=tuple(platforms) or options.platform)
         if spec is None:
             return audited(chosen, options.arch)
         try:
-            return audited(replace(chosen, vllm=spec), (), why="given by --against")
+            return audited(dataclasses.replace(chosen, vllm=spec), (), why="given by --against")
         except SourceError as error:
             raise _of_against(error) from error
 
@@ -147,6 +147,8 @@ def _no_architecture(
     glob: str, source: Source, request: Request, plugins: tuple[Plugin, ...]
 ) -> UsageError:
     """The error for a name or glob without a match; costs a second audit, without imports."""
+    from msgspec.structs import replace
+
     from auditor.api import audit as run
     from auditor.reports.names import hint
 

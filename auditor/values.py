@@ -11,10 +11,10 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import msgspec
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from packaging.version import Version as PackageVersion
@@ -53,8 +53,7 @@ class Undecided(msgspec.Struct, frozen=True):
         raise TypeError(f"undecided condition used as a bool: {self.reason}")
 
 
-@dataclass(frozen=True, slots=True)
-class Unbound:
+class Unbound(msgspec.Struct, frozen=True):
     """What a name is on a branch that does not bind it."""
 
 
@@ -87,34 +86,29 @@ class Foreign(msgspec.Struct, frozen=True):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Builtin:
+class Builtin(msgspec.Struct, frozen=True):
     """A name of Python's ``builtins``."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class PlatformObject:
+class PlatformObject(msgspec.Struct, frozen=True):
     """``current_platform``."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlatformMethod:
+class PlatformMethod(msgspec.Struct, frozen=True):
     """A bound method of ``current_platform``."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(msgspec.Struct, frozen=True):
     """A version known only up to a range, such as ``sys.version_info``: the releases possible."""
 
     possible: tuple[tuple[int, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(msgspec.Struct, frozen=True):
     """The version of an installed distribution, known only up to what the tree requires.
 
     ``lowest`` and ``highest`` bound it (PEP 440 versions; None where nothing does); ``below`` says
@@ -153,8 +147,7 @@ class Guard(msgspec.Struct, frozen=True):
         return f"not ({self.text})" if self.negated else self.text
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Either:
+class Either(msgspec.Struct, frozen=True, eq=False):
     """One of several values; each option has the open condition under which it is the one."""
 
     options: tuple[tuple[Guard, Value], ...]
@@ -174,8 +167,7 @@ class Origin(msgspec.Struct, frozen=True, eq=False):
     trace: tuple[Trace, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Trace:
+class Trace(msgspec.Struct, frozen=True, eq=False):
     """A step inside a function that was called while loading (a module's ``__getattr__``)."""
 
     kind: str
@@ -183,8 +175,7 @@ class Trace:
     note: str = ""
 
 
-@dataclass(slots=True, eq=False)
-class ModuleValue:
+class ModuleValue(msgspec.Struct, eq=False):
     """A module of the tree, loaded or half loaded.
 
     Attributes:
@@ -200,10 +191,10 @@ class ModuleValue:
     path: str
     is_package: bool
     facts: ModuleFacts
-    names: dict[str, Value] = field(default_factory=dict)
-    origins: dict[str, Origin] = field(default_factory=dict)
+    names: dict[str, Value] = msgspec.field(default_factory=dict)
+    origins: dict[str, Origin] = msgspec.field(default_factory=dict)
     state: str = "running"
-    doubts: Doubts = field(default_factory=lambda: Doubts())
+    doubts: Doubts = msgspec.field(default_factory=lambda: Doubts())
     wild: Opaque | None = None
     importer: Place | None = None
     under: tuple[Guard, ...] = ()
@@ -214,8 +205,7 @@ class ModuleValue:
         return self.name if self.is_package else self.name.rpartition(".")[0]
 
 
-@dataclass(slots=True, eq=False)
-class ClassValue:
+class ClassValue(msgspec.Struct, eq=False):
     """A class of the tree.
 
     ``bases`` are values: other classes, :class:`Foreign`, or what could not be resolved.
@@ -231,7 +221,7 @@ class ClassValue:
     bases: tuple[Value, ...]
     decorators: tuple[Value, ...]
     namespace: dict[str, Value] | None = None
-    extra: dict[str, tuple[Value, Place]] = field(default_factory=dict)
+    extra: dict[str, tuple[Value, Place]] = msgspec.field(default_factory=dict)
     mro: Any = None
     wild: Opaque | None = None
     under: tuple[Guard, ...] = ()
@@ -270,8 +260,7 @@ class Function(msgspec.Struct, frozen=True, eq=False):
     defaults: tuple[tuple[str, Value], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Closure:
+class Closure(msgspec.Struct, frozen=True, eq=False):
     """A lambda; ``scopes`` as for :class:`Function`."""
 
     module: ModuleValue
@@ -295,15 +284,13 @@ class Instance(msgspec.Struct, frozen=True, eq=False):
     keywords: tuple[tuple[str, Value], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Spec:
+class Spec(msgspec.Struct, frozen=True, eq=False):
     """The result of ``find_spec`` for a module that exists."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Suppress:
+class Suppress(msgspec.Struct, frozen=True, eq=False):
     """``contextlib.suppress(types)``."""
 
     types: tuple[Value, ...]
@@ -342,8 +329,7 @@ class Pending(msgspec.Struct, eq=False):
     result: Value = UNBOUND
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Deferred:
+class Deferred(msgspec.Struct, frozen=True, eq=False):
     """A name of a module that is looked up only when asked for (when the run is skipped)."""
 
     module: str
@@ -358,8 +344,7 @@ ASSUMED = "outside:"
 # --- exceptions of the run -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Error:
+class Error(msgspec.Struct, frozen=True, eq=False):
     """An exception that Python would raise.
 
     Attributes:
@@ -390,8 +375,7 @@ class Error:
         return replace(self, chain=(*self.chain, place), guards=(*self.guards, guards))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Doubt:
+class Doubt(msgspec.Struct, frozen=True, eq=False):
     """An exception that may be raised, if an open condition comes out so.
 
     ``unusual`` says that it is raised only where an environment variable is set.

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 
 import msgspec
-from msgspec.structs import replace as _replaced
+from msgspec.structs import replace
 
 from auditor.api import Request, Resources
 from auditor.coverage import INPUT_KINDS, Coverage, Row
@@ -121,7 +120,7 @@ def _trials(
                 yield Trial(family.name, cls, None, one.trial, where)
                 continue
             only = () if everywhere <= set(where) else _predicates(where)
-            yield Trial(family.name, cls, _replaced(one.trial, platforms=only), "", where)
+            yield Trial(family.name, cls, replace(one.trial, platforms=only), "", where)
 
 
 def _class_of(row: Row) -> str:
@@ -189,15 +188,15 @@ def _worded_alike(lacking: Sequence[Lacking]) -> list[Lacking]:
     for one in lacking:
         for edit in _edits(one):
             if isinstance(edit, AddMethod):
-                docs.setdefault(_replaced(edit, doc=()), set()).add(edit.doc)
+                docs.setdefault(replace(edit, doc=()), set()).add(edit.doc)
 
     def worded(edit: Edit) -> Edit:
-        if not isinstance(edit, AddMethod) or len(docs[_replaced(edit, doc=())]) == 1:
+        if not isinstance(edit, AddMethod) or len(docs[replace(edit, doc=())]) == 1:
             return edit
-        return _replaced(edit, doc=(edit.doc[0], common_reason(edit.source)))
+        return replace(edit, doc=(edit.doc[0], common_reason(edit.source)))
 
     return [
-        _replaced(one, outcome=_replaced(one.outcome, edits=tuple(map(worded, one.outcome.edits))))
+        replace(one, outcome=replace(one.outcome, edits=tuple(map(worded, one.outcome.edits))))
         if isinstance(one.outcome, Derivation)
         else one
         for one in lacking
@@ -216,7 +215,7 @@ def _agreed(lacking: Sequence[Lacking]) -> list[Lacking]:
         for edit in _edits(one):
             if edit.site in split:
                 reason = f"{edit.site.qualname} would need another method on another platform"
-                return _replaced(one, outcome=Refusal("platforms-disagree", reason, one.place))
+                return replace(one, outcome=Refusal("platforms-disagree", reason, one.place))
         return one
 
     return [judged(one) for one in lacking]
@@ -251,7 +250,7 @@ def _families(
         if isinstance(outcome, Refusal)
     }
     families = [
-        family if isinstance(outcome, Refusal) else _replaced(family, after=outcome.files)
+        family if isinstance(outcome, Refusal) else replace(family, after=outcome.files)
         for family, outcome in zip(found, outcomes, strict=True)
     ]
     return families, refused

@@ -19,6 +19,7 @@ from reports.samples import PLATFORMS, document, eagle, mtp, named, open_row, v3
 from auditor import main, options
 from auditor.coverage import VERDICTS, Coverage, UndecidedItem, from_json
 from auditor.errors import SourceError, UsageError
+from auditor.request import Request
 from codemods import cli as codemods_cli
 
 
@@ -29,28 +30,13 @@ class FakeSource:
     why: str = "given by --vllm"
 
 
-@dataclass(frozen=True)
-class FakeRequest:
-    platforms: tuple[str, ...] = ()
-    architectures: tuple[str, ...] = ()
-    assume: dict[str, str] = field(default_factory=dict)
-    env: dict[str, str] = field(default_factory=dict)
-    run_imports: bool = True
-    with_modules: tuple[str, ...] = ()
-    without_modules: tuple[str, ...] = ()
-    capability: str = ""
-    registry: tuple[str, ...] = ()
-    rules: tuple[str, ...] = ()
-    overrides: dict[str, str] = field(default_factory=dict)
-
-
 @dataclass
 class Engine:
     """Stands in for the sources and the audit: answers from one document, keeps what was asked."""
 
     coverage: Coverage
     specs: list[str | None] = field(default_factory=list)
-    requests: list[FakeRequest] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
     fail: BaseException | None = None
     opened: dict[str, Any] = field(default_factory=dict)
 
@@ -61,7 +47,7 @@ class Engine:
             raise self.fail
         return FakeSource()
 
-    def audit(self, source: FakeSource, request: FakeRequest, *_: object) -> Coverage:
+    def audit(self, source: FakeSource, request: Request, *_: object) -> Coverage:
         self.requests.append(request)
         names = request.platforms or self.coverage.platforms
         globs = request.architectures or ("*",)
@@ -84,7 +70,7 @@ def _coverage(*makers: Callable[[str], Any], **more: Any) -> Coverage:
 def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
     fake = Engine(_coverage(eagle, mtp, v32))
     api: Any = ModuleType("auditor.api")
-    api.audit, api.Request, api.platform_names = fake.audit, FakeRequest, lambda: PLATFORMS
+    api.audit, api.Request, api.platform_names = fake.audit, Request, lambda: PLATFORMS
     api.Resources = lambda cache: cache
     opener: Any = ModuleType("auditor.sources.open")
     opener.open_source = fake.open_source
@@ -277,7 +263,7 @@ def test_options_become_the_request(engine: Engine) -> None:
     )
     assert engine.specs == ["0.30.0"]
     assert engine.requests == [
-        FakeRequest(
+        Request(
             platforms=("rocm", "xpu"),
             architectures=("Eagle*",),
             assume={"capability == 9": "true"},

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from glob import escape
+
+from msgspec.structs import replace
 
 from auditor.api import Resources, audit
 from auditor.checkpoints.configs import ConfigRun

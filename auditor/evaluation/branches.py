@@ -8,7 +8,6 @@ other branch had been taken, and whatever rests on it knows under which conditio
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 
 from msgspec import structs
@@ -290,4 +289,4 @@ def _with_other_messages(raised: Exception, signals: Sequence[Exception]) -> Exc
     ]
     if not others:
         return raised
-    return PythonError(replace(error, message=f"{error.message} … or {others[0]}"))
+    return PythonError(structs.replace(error, message=f"{error.message} … or {others[0]}"))

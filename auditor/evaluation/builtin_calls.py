@@ -9,7 +9,8 @@ from __future__ import annotations
 import builtins
 import collections.abc
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from auditor import facts as f
 from auditor.classes import derives

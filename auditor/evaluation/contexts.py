@@ -8,8 +8,9 @@ exceptions pass.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
+
+import msgspec
 
 from auditor import facts as f
 from auditor.evaluation.exceptions import Exceptions, Handler
@@ -30,8 +31,7 @@ from auditor.values import (
 Block = Callable[[], None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
+class _Parts(msgspec.Struct, frozen=True):
     """A generator function cut at its one ``yield``, inside at most one ``try``."""
 
     before: tuple[f.Stmt, ...]

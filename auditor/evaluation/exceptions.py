@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
 
+import msgspec
 from msgspec import structs
 
 from auditor import facts as f
@@ -41,8 +41,7 @@ from auditor.values import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Handler:
+class Handler(msgspec.Struct, frozen=True):
     """An ``except`` clause, or ``contextlib.suppress``: what it takes, and what it then does.
 
     ``types`` is evaluated only when something was raised; None takes everything.
@@ -58,7 +57,7 @@ class Exceptions(Loops):
 
     def _raise(self, frame: Frame, stmt: f.Raise) -> None:
         error = self.exception(stmt.exc, frame, stmt.line)
-        raise PythonError(replace(error, guards=(frame.guards, *error.guards[1:])))
+        raise PythonError(structs.replace(error, guards=(frame.guards, *error.guards[1:])))
 
     def exception(self, node: f.Expr | None, frame: Frame, line: int) -> Error:
         """The exception that ``raise node`` raises."""
@@ -77,9 +76,9 @@ class Exceptions(Loops):
         cls = self.force(cls, frame)
         match cls:
             case Error() as error:
-                return replace(error, chain=(place,), guards=())
+                return structs.replace(error, chain=(place,), guards=())
             case Builtin(name=name) if _is_exception(name):
-                return replace(builtin_error(name, message, place), exact=exact)
+                return structs.replace(builtin_error(name, message, place), exact=exact)
             case ClassValue() as own:
                 return Error(own.facts.name, message, exception_bases(own), (place,), cls=own)
             case Instance(cls=own):

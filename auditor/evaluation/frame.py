@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 
+import msgspec
 from msgspec import structs
 
 from auditor.evaluation.containers import Containers
@@ -46,8 +46,7 @@ _OF_TREE = (ClassValue, Function, Instance, Closure)
 _MAX_OPTIONS = 8
 
 
-@dataclass(slots=True)
-class Frame:
+class Frame(msgspec.Struct):
     """Where statements run: a module, a class body, or a call.
 
     Attributes:
@@ -75,12 +74,12 @@ class Frame:
     names: dict[str, Value]
     scopes: tuple[dict[str, Value], ...] = ()
     guards: tuple[Guard, ...] = ()
-    doubts: Doubts = field(default_factory=Doubts)
-    returns: list[tuple[Guard, Value]] = field(default_factory=list)
-    shared: dict[str, dict[str, Value]] = field(default_factory=dict)
+    doubts: Doubts = msgspec.field(default_factory=Doubts)
+    returns: list[tuple[Guard, Value]] = msgspec.field(default_factory=list)
+    shared: dict[str, dict[str, Value]] = msgspec.field(default_factory=dict)
     trace: list[Trace] | None = None
     handling: Error | None = None
-    jumps: list[Stop] = field(default_factory=list)
+    jumps: list[Stop] = msgspec.field(default_factory=list)
     perhaps: Guard | None = None
     trying: int = 0
     probing: int = 0
@@ -104,7 +103,7 @@ class Frame:
         if self.is_call and doubt.condition.own:
             return
         if self.unusual and not doubt.unusual:
-            doubt = replace(doubt, unusual=True)
+            doubt = structs.replace(doubt, unusual=True)
         self.doubts.add(doubt)
 
 
@@ -275,8 +274,7 @@ class UnfollowedError(Exception):
     """A call asks too many open questions about objects of the tree to be followed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(msgspec.Struct, frozen=True):
     """A branch that did not run through: how it ended, and the namespace it had by then."""
 
     guard: Guard

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
+
+import msgspec
+from msgspec.structs import replace
 
 from auditor import facts as f
 from auditor.evaluation.calls import Calls
@@ -31,8 +33,7 @@ from auditor.values import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Conventions:
+class Conventions(msgspec.Struct, frozen=True):
     """Where the audited package keeps what the run must know (``rules/vllm.toml``)."""
 
     roots: frozenset[str]
@@ -41,8 +42,7 @@ class Conventions:
     python: Version
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(msgspec.Struct, frozen=True):
     """The files of a tree as modules: where each stands, and its facts when asked.
 
     Attributes:
@@ -58,7 +58,7 @@ class Program:
     namespaces: frozenset[str]
     facts: Callable[[str], f.ModuleFacts | f.Unparsed]
     function: Callable[[str, f.Func], f.FunctionFacts | f.Unparsed]
-    left_out: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    left_out: Mapping[str, tuple[str, str]] = msgspec.field(default_factory=dict)
 
 
 #: What stands in ``sys.modules`` and may not: a module that may have failed, an unreadable one.

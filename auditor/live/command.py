@@ -70,7 +70,7 @@ def run(options: Options, request: Request, resources: Resources) -> int:
 
 
 def _asked(options: Options, request: Request, resources: Resources) -> LiveDocument:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from auditor.live.asking import interpreter
     from auditor.live.auditing import audit_live

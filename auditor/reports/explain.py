@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -62,8 +62,7 @@ def _drafters(callers: Sequence[Caller], capability: str) -> Iterator[Renderable
     yield Padding(table, (0, 0, 0, _INDENT))
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(msgspec.Struct, frozen=True):
     """Platforms on which an architecture comes to the same answer in the same way."""
 
     platforms: tuple[str, ...]

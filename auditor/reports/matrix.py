@@ -7,8 +7,8 @@ where it does not, on lines below it. Long names fold. Nothing is cut off.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -37,8 +37,7 @@ _GAP = 2
 _INDENT = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One architecture as it is shown."""
 
     name: str

@@ -6,8 +6,9 @@ A problem is a finding, or the cells of one architecture that say the same on se
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from auditor.coverage import Coverage, Finding, Row, Step, UndecidedItem
 from auditor.reports import rows as view
@@ -22,8 +23,7 @@ RANK: dict[str, int] = {"error": 0, "warning": 1, "note": 2}
 _NAMED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """One thing that is wrong, where it is seen first.
 
     Attributes:
@@ -59,8 +59,7 @@ class Problem:
         return self.path if self.outside else f"{prefix}{self.path}"
 
 
-@dataclass(frozen=True, slots=True)
-class Catalogue:
+class Catalogue(msgspec.Struct, frozen=True):
     """What codes mean.
 
     Attributes:
@@ -78,8 +77,7 @@ class Catalogue:
     changes: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(msgspec.Struct, frozen=True):
     """What a host of reports is told.
 
     Attributes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from auditor.coverage import Coverage, Finding, UndecidedItem
 from auditor.reports import rows as view
@@ -13,8 +14,7 @@ from auditor.reports.plugins import done, heading
 SHOWN = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(msgspec.Struct, frozen=True):
     """A title, the lines below it, and a sentence for those left out (empty when none is)."""
 
     title: str

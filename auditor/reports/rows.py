@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 import msgspec
@@ -44,8 +43,7 @@ UNDECIDED_TITLES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """What some platforms of one architecture have in common.
 
     Attributes:

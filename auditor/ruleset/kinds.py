@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from auditor.errors import RuleError
 from auditor.ruleset.capabilities import Capability
@@ -27,8 +28,7 @@ KINDS: dict[str, type[_Rule]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RuleFile:
+class RuleFile(msgspec.Struct, frozen=True):
     """A rule file that was read."""
 
     kind: str

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 _HEADER = re.compile(r"^\s*\[")
 
@@ -49,8 +50,7 @@ def broken(lines: list[str]) -> int | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Statement:
+class _Statement(msgspec.Struct, frozen=True):
     """A statement of a TOML text: its line, the table it stands in or opens, and its key."""
 
     line: int

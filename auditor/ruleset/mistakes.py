@@ -10,8 +10,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import get_args
+
+import msgspec
 
 from auditor.coverage import VerdictName
 from auditor.ruleset.capabilities import Capability
@@ -27,8 +28,7 @@ _FUNCTIONS = {"norm": 2, "step": 1, "flat": 1}
 _POSTS = ("slice", "scale", "remap", "rows", "mask", "change")
 
 
-@dataclass(frozen=True, slots=True)
-class Mistake:
+class Mistake(msgspec.Struct, frozen=True):
     """A value that cannot be what it stands for: its key, what is wrong, and what to do."""
 
     key: tuple[Key, ...]

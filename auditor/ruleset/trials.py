@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
+
+import msgspec
 
 from auditor.api import Request, Resources, audit
 from auditor.coverage import Row
@@ -39,8 +40,7 @@ def check_examples(file: RuleFile) -> None:
             return
 
 
-@dataclass(frozen=True, slots=True)
-class _Example:
+class _Example(msgspec.Struct, frozen=True):
     """A source with a class ``Draft``, where it stands, and whether the rule fits it."""
 
     key: str
