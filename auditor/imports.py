@@ -44,6 +44,7 @@ class ImportRun(ModuleAttributes):
         self.program = program
         self.platform = platform
         self.conventions = conventions
+        self.platform_module, _, self.platform_name = conventions.current_platform.rpartition(".")
         self.eager = eager
         self.modules: dict[str, Value] = {}
         self.failed: dict[str, ModuleValue] = {}

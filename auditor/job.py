@@ -28,7 +28,7 @@ from auditor.memo import Grounds
 from auditor.modules import program_of
 from auditor.platforms import Platform
 from auditor.prefetch import Prefetch
-from auditor.processes import Beside, can_fork, two_logs
+from auditor.processes import Beside, Tickets, can_fork, two_logs
 from auditor.program import Files, Probe
 from auditor.registry import Table
 from auditor.request import Request
@@ -258,7 +258,7 @@ def _session(
 def _answers(
     asked: Asked, tables: list[tuple[Platform, Table]], processes: int | None
 ) -> list[PlatformAnswer]:
-    """Ask every platform, half of them in a second process where that may be."""
+    """Ask every platform, some of them in a second process where that may be."""
     if not can_fork(processes):
         return [ask(asked, platform, table) for platform, table in tables]
     if len(tables) == 1:
@@ -268,7 +268,7 @@ def _answers(
 
 
 def _in_two(asked: Asked, tables: list[tuple[Platform, Table]]) -> list[PlatformAnswer]:
-    """Ask every second platform in another process, and the others here.
+    """Ask about the platforms here and in another process, the next one where there is time.
 
     Both tell each other what they have analysed, and start at the two ends of the tables.
     """
@@ -278,15 +278,22 @@ def _in_two(asked: Asked, tables: list[tuple[Platform, Table]]) -> list[Platform
         mine, theirs = asked.analyses.in_two(logs, asked.files)
         here = msgspec.structs.replace(asked, analyses=mine)
         there = msgspec.structs.replace(asked, analyses=theirs, backwards=True)
+    tickets = Tickets(len(tables))
+
+    def drawn(asked: Asked) -> list[PlatformAnswer]:
+        return [ask(asked, *tables[number]) for number in tickets]
+
     try:
-        beside = Beside(lambda: msgspec.msgpack.encode([ask(there, p, t) for p, t in tables[1::2]]))
-        answers = [ask(here, platform, table) for platform, table in tables[0::2]]
+        beside = Beside(lambda: msgspec.msgpack.encode(drawn(there)))
+        answers = drawn(here)
         answers += msgspec.msgpack.decode(beside.result(), type=list[PlatformAnswer])
+        known = {answer.platform: answer for answer in answers}
+        # What a process had drawn that failed is asked again.
+        return [known.get(one.name) or ask(here, one, table) for one, table in tables]
     finally:
+        tickets.close()
         for log in logs or ():
             log.close()
-    position = {platform.name: index for index, (platform, _) in enumerate(tables)}
-    return sorted(answers, key=lambda answer: position[answer.platform])
 
 
 def _no_such_architecture(globs: tuple[str, ...], known: tuple[str, ...]) -> UsageError:

@@ -144,6 +144,29 @@ def aside(work: Callable[[], object]) -> Iterator[None]:
         process.join()
 
 
+class Tickets:
+    """The numbers below ``count``, each drawn once by whichever of two processes is free.
+
+    Both have them after a fork; they lie in a pipe, from which a byte can be read but once.
+
+    Args:
+        count: how many there are, 256 at most.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._pipe, end = os.pipe()
+        os.write(end, bytes(range(count)))
+        os.close(end)
+
+    def __iter__(self) -> Iterator[int]:
+        while drawn := os.read(self._pipe, 1):
+            yield drawn[0]
+
+    def close(self) -> None:
+        """Give the pipe back; the other process still has its own end."""
+        os.close(self._pipe)
+
+
 class Log:
     """Messages from one process to another, in memory that both have after a fork.
 

@@ -67,6 +67,17 @@ class Binding(Expressions):
         if not frame.is_call and frame.names is frame.module.names:
             frame.module.origins[name] = Origin(stmt, line, frame.guards)
 
+    def bind_all(self, frame: Frame, values: dict[str, Value], stmt: f.Stmt, line: int) -> None:
+        """Bind the names that one statement binds."""
+        if frame.shared:
+            for name, value in values.items():
+                self.bind(frame, name, value, stmt, line)
+            return
+        frame.names.update(values)
+        if not frame.is_call and frame.names is frame.module.names:
+            origin = Origin(stmt, line, frame.guards)
+            frame.module.origins.update(dict.fromkeys(values, origin))
+
     def _func(self, frame: Frame, stmt: f.Func) -> None:
         for dotted in stmt.uses:
             self.use(frame, dotted, stmt.start)

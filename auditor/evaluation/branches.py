@@ -65,10 +65,13 @@ class Branches(Comprehensions):
         return truth
 
     def _if(self, frame: Frame, stmt: f.If) -> None:
+        asked = self.environment_asked
         truth = self.condition(stmt.test, stmt.text, frame, stmt.line)
         place = frame.place(stmt.line)
         if isinstance(truth, Undecided):
-            usual = self.usual_truth(stmt.test, frame, stmt.line)
+            usual = None
+            if self.environment_asked != asked:
+                usual = self.usual_truth(stmt.test, frame, stmt.line)
             then, orelse = guard_pair(place, stmt.text, usual, truth.key, truth.own)
             self.fork(
                 frame,

@@ -227,6 +227,7 @@ class Calls(LoadedModules):
     def _environment(self, name: str, default: Value, place: Place, text: str) -> Value:
         if name in self.platform.environment:
             return self.platform.environment[name]
+        self.environment_asked += 1
         if self.bare_environment:
             return default
         return Opaque(

@@ -123,10 +123,9 @@ class ImportStatements(Calls):
             return
         module = self.import_module(name, frame, place)
         if isinstance(module, ModuleValue):
-            if self._has_all(module, stmt):
-                # Most imports: nothing to search for, to serve or to doubt.
-                for attr, bound in stmt.names:
-                    self.bind(frame, bound, module.names[attr], stmt, stmt.line)
+            at_hand = self._at_hand(module, stmt)
+            if at_hand is not None:
+                self.bind_all(frame, at_hand, stmt, stmt.line)
                 return
             self._import_listed(module, name, [attr for attr, _ in stmt.names], frame, place)
         for attr, bound in stmt.names:
@@ -136,18 +135,21 @@ class ImportStatements(Calls):
                 value = self._from(module, name, attr, frame, place)
                 self.bind(frame, bound, value, stmt, stmt.line)
 
-    def _has_all(self, module: ModuleValue, stmt: f.ImportFrom) -> bool:
-        """Whether a module has each name on every branch, as one value, and no hook of its own."""
-        names, platform = module.names, self.conventions.current_platform
-        if "__getattr__" in names:
-            return False
-        for attr, _ in stmt.names:
+    def _at_hand(self, module: ModuleValue, stmt: f.ImportFrom) -> dict[str, Value] | None:
+        """What most imports bind: there is nothing to search for, to serve or to doubt.
+
+        That is where a module has each name on every branch, as one value, and no hook of its own.
+        """
+        names = module.names
+        if "__getattr__" in names or module.name == self.platform_module:
+            return None
+        found: dict[str, Value] = {}
+        for attr, bound in stmt.names:
             value = names.get(attr, UNBOUND)
             if type(value) in _ASKED_FURTHER:
-                return False
-            if platform.endswith(attr) and self.is_platform(module, attr):
-                return False
-        return True
+                return None
+            found[bound] = value
+        return found
 
     def _import_listed(
         self, module: ModuleValue, name: str, attrs: list[str], frame: Frame, place: Place

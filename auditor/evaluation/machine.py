@@ -33,6 +33,10 @@ class Machine(ABC):
 
     platform: Platform
 
+    #: The module that holds ``current_platform``, and its name there.
+    platform_module: str
+    platform_name: str
+
     #: Whether every import is followed at once, as Python does.
     eager: bool
 
@@ -41,6 +45,9 @@ class Machine(ABC):
 
     #: Above zero while a condition is asked for as in a process that sets no variable.
     bare_environment: int = 0
+
+    #: How often something was asked that such a process might answer otherwise.
+    environment_asked: int = 0
 
     #: The branches of open conditions that are being followed, in the whole process.
     open_guards: tuple[Guard, ...] = ()

@@ -31,7 +31,7 @@ class ModuleAttributes(ImportSystem):
 
     def is_platform(self, module: ModuleValue, name: str) -> bool:
         """Whether ``module.name`` is ``current_platform``."""
-        return f"{module.name}.{name}" == self.conventions.current_platform
+        return name == self.platform_name and module.name == self.platform_module
 
     def module_attribute(self, module: ModuleValue, name: str, place: Place, frame: Frame) -> Value:
         """``module.name``: the namespace, then the module's ``__getattr__`` (PEP 562)."""
@@ -105,8 +105,9 @@ class ModuleAttributes(ImportSystem):
                 return self._behind(value, frame)
             finally:
                 self._looking_up.discard(value)
-        if kind is Opaque and self.bare_environment and value.usual is not UNBOUND:
-            return value.usual
+        if kind is Opaque and value.usual is not UNBOUND:
+            self.environment_asked += 1
+            return value.usual if self.bare_environment else value
         if kind is dict or kind is list or kind is set:
             return self.containers.lost(value) or value
         return value

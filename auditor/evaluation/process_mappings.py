@@ -32,8 +32,10 @@ class ProcessMappings(ImportStatements):
             and item in self.platform.environment
         ):
             return True
-        if container == Foreign("os.environ") and self.bare_environment:
-            return False
+        if container == Foreign("os.environ"):
+            self.environment_asked += 1
+            if self.bare_environment:
+                return False
         return super().foreign_contains(item, container)
 
     def item(self, owner: Value, index: Value, frame: Frame, line: int) -> Value:

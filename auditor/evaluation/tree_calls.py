@@ -148,6 +148,7 @@ class TreeCalls(Summaries):
 
     def result(self, pending: Pending, frame: Frame) -> Value:
         """The value of a pending call, run once; in a bare environment it may be another."""
+        self.environment_asked += 1
         if pending.result is not UNBOUND and not self.bare_environment:
             return pending.result
         if self.running >= _MAX_DEPTH:
