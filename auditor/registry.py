@@ -29,6 +29,8 @@ from auditor.values import (
 #: A module and a class.
 _PAIR = 2
 
+_QUOTES = (b"'", b'"')
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -255,9 +257,20 @@ def absolute(relative: str, roots: Collection[str], package: str) -> str:
 def _line_of(key: Value, lines: list[bytes], start: int) -> int:
     """The line of a key, searched from the table's first line on, then in the tables above it."""
     text = str(key).encode()
-    pattern = re.compile(rb"""^\s*['"]""" + re.escape(text) + rb"""['"]\s*:""")
     behind = range(start, len(lines) + 1)
     before = range(1, start)
     # Most lines do not hold the key at all, which is found out faster.
-    found = (n for n in (*behind, *before) if text in lines[n - 1] and pattern.match(lines[n - 1]))
+    found = (n for n in (*behind, *before) if text in lines[n - 1] and _begins(lines[n - 1], text))
     return next(found, start)
+
+
+def _begins(line: bytes, key: bytes) -> bool:
+    """Whether a line of a table begins with a key: in quotes, and with a colon behind it."""
+    quoted = line.lstrip()
+    end = len(key) + 1
+    return (
+        quoted[:1] in _QUOTES
+        and quoted[1:end] == key
+        and quoted[end : end + 1] in _QUOTES
+        and quoted[end + 1 :].lstrip().startswith(b":")
+    )
