@@ -122,7 +122,7 @@ class Sketch:
     def value(self, name: str) -> ast.expr | None:
         """The expression that is assigned to a name of the module."""
         chunk = self.top.get(name)
-        match self.node(chunk) if chunk is not None else None:
+        match self.node(chunk) if chunk is not None and chunk.kind == "value" else None:
             case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
                 return value
             case _:
