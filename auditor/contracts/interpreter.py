@@ -70,7 +70,8 @@ class Path:
 
     def split(self, group: Sequence[int], where: Place) -> bool:
         """Go on with the checkpoints of a group, or with the others; whether it is the group."""
-        rest = tuple(number for number in self.alive if number not in group)
+        chosen_ones = frozenset(group)
+        rest = tuple(number for number in self.alive if number not in chosen_ones)
         if group and rest:
             chosen = self._next("", where, "")
             self.alive = tuple(group) if chosen else rest
@@ -226,6 +227,8 @@ class Interpreter(Bearing):
     def statement(self, node: ast.stmt, frame: Frame) -> None:
         """Run one statement."""
         match node:
+            case ast.If():
+                self._if(node, frame)
             case ast.Assign(targets=targets, value=value):
                 given = self.expr(value, frame)
                 for target in targets:
@@ -236,8 +239,6 @@ class Interpreter(Bearing):
                 self.assign(target, Thing(ast.unparse(node)), frame)
             case ast.Expr(value=value):
                 self.expr(value, frame)
-            case ast.If():
-                self._if(node, frame)
             case ast.Return(value=value):
                 raise Returned(None if value is None else self.expr(value, frame))
             case ast.Raise():

@@ -72,6 +72,8 @@ class Names:
         self._sketches: dict[str, Sketch] = {}
         self._bound: dict[str, dict[str, Named]] = {}
         self._orders: dict[Ref, tuple[Named, ...]] = {}
+        self._resolved: dict[tuple[str, str], Named] = {}
+        self._methods: dict[tuple[Ref, str, Ref | None], tuple[Ref, ast.FunctionDef] | None] = {}
 
     def sketch(self, module: str) -> Sketch | None:
         """The definitions of a module; None where the tree has no such module."""
@@ -88,13 +90,19 @@ class Names:
         """The file of a module; empty where there is none."""
         return self._modules[module][0] if module in self._modules else ""
 
-    def resolve(self, module: str, dotted: str, hops: int = 0) -> Named:
+    def resolve(self, module: str, dotted: str) -> Named:
         """What ``dotted`` stands for in a module."""
+        key = (module, dotted)
+        if key not in self._resolved:
+            self._resolved[key] = self._resolve(module, dotted)
+        return self._resolved[key]
+
+    def _resolve(self, module: str, dotted: str) -> Named:
         head, *rest = dotted.split(".")
-        found = self._in_module(module, head, hops)
+        found = self._in_module(module, head)
         for name in rest:
             if isinstance(found, Ref) and not found.name:
-                found = self.member(found.module, name, hops)
+                found = self.member(found.module, name)
             else:
                 return Outside(f"{found}.{'.'.join(rest)}")
         return found
@@ -112,12 +120,12 @@ class Names:
         found = self._imported(module).get(name)
         return self.follow(found, hops) if found is not None else Outside(inner)
 
-    def _in_module(self, module: str, name: str, hops: int) -> Named:
+    def _in_module(self, module: str, name: str) -> Named:
         sketch = self.sketch(module)
         if sketch is not None and name in sketch.top:
             return Ref(module, name)
         found = self._imported(module).get(name)
-        return self.follow(found, hops) if found is not None else Outside(name, bound=False)
+        return self.follow(found) if found is not None else Outside(name, bound=False)
 
     def follow(self, found: Named, hops: int = 0) -> Named:
         """What an imported name stands for, through modules that import it themselves."""
@@ -183,6 +191,12 @@ class Names:
         self, cls: Ref, name: str, after: Ref | None = None
     ) -> tuple[Ref, ast.FunctionDef] | None:
         """The method that ``cls().name`` finds; with ``after``, what ``super()`` there finds."""
+        key = (cls, name, after)
+        if key not in self._methods:
+            self._methods[key] = self._method(cls, name, after)
+        return self._methods[key]
+
+    def _method(self, cls: Ref, name: str, after: Ref | None) -> tuple[Ref, ast.FunctionDef] | None:
         members = self.order(cls)
         if after is not None and after in members:
             members = members[members.index(after) + 1 :]
