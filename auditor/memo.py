@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -55,10 +55,16 @@ class Consulted(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class Grounds:
-    """What an answer rests on: the modules that were run, and what was asked of each file."""
+    """What an answer rests on: the modules that were run, and what was asked of each file.
+
+    ``keys`` and ``digests`` are the content keys of files that were read in another process, and
+    digests of what they answered there.
+    """
 
     read: frozenset[str]
     probes: Mapping[str, AbstractSet[Probe]]
+    keys: Mapping[str, bytes] = field(default_factory=dict)
+    digests: Mapping[tuple[str, Probe], bytes] = field(default_factory=dict)
 
 
 class _Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -139,10 +145,11 @@ class Memo:
         consulted = tuple(
             Consulted(
                 path,
-                files.key(path),
+                grounds.keys.get(path) or files.key(path),
                 stamp(source.tree, path) or b"",
                 tuple(
-                    (probe, _answer(files, path, probe)) for probe in sorted(grounds.probes[path])
+                    (probe, grounds.digests.get((path, probe)) or answer_digest(files, path, probe))
+                    for probe in sorted(grounds.probes[path])
                 ),
                 tuple((n, _line_digest(files, path, n)) for n in sorted(lines.get(path, ()))),
             )
@@ -173,7 +180,7 @@ def digest_of(keys: Mapping[str, bytes]) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def _answer(files: Files, path: str, probe: Probe) -> bytes:
+def answer_digest(files: Files, path: str, probe: Probe) -> bytes:
     """A digest of what a file answers to a probe."""
     kind, name, _, start, end = probe
     match kind:
@@ -233,7 +240,7 @@ def _where_now(item: Consulted, files: Files, source: Source) -> Lines | None:
         return {}
     lines: Lines | None = {}
     for probe, answer in item.answers:
-        if probe[0] == "facts" and _answer(files, item.path, probe) != answer:
+        if probe[0] == "facts" and answer_digest(files, item.path, probe) != answer:
             before = files.facts_before(item.path, item.key)
             lines = moved_lines(before, files.facts(item.path)) if before is not None else None
     if lines is None:
@@ -242,7 +249,7 @@ def _where_now(item: Consulted, files: Files, source: Source) -> Lines | None:
     for probe, answer in item.answers:
         if probe[0] != "facts":
             now = _probe_now(probe, lines, same)
-            if now is None or _answer(files, item.path, now) != answer:
+            if now is None or answer_digest(files, item.path, now) != answer:
                 return None
     for number, text in item.cited:
         now_at = lines.get(number, number if same else 0)

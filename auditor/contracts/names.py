@@ -9,12 +9,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from auditor.classes import InconsistentOrder, merge
 from auditor.contracts.sketch import Sketch
-from auditor.facts import ImportFrom, Unparsed, absolute_name
-from auditor.program import Probe
+from auditor.engine import Sources
+from auditor.facts import ImportFrom, absolute_name
 
 _MAX_HOPS = 12
 
@@ -45,22 +44,6 @@ class Outside:
 
 
 Named = Ref | Outside
-
-
-class Sources(Protocol):
-    """Files of a tree that take note of what is asked of them."""
-
-    def source(self, path: str) -> bytes | Unparsed:
-        """The bytes of a file, or why they cannot be read."""
-        ...
-
-    def text(self, path: str) -> bytes | Unparsed:
-        """The bytes of a file for one who notes himself what he asks of it."""
-        ...
-
-    def note(self, path: str, probe: Probe) -> None:
-        """Take note that something was asked of a file."""
-        ...
 
 
 class Names:
