@@ -10,12 +10,29 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 from auditor import facts as f
 from auditor.facts import Unparsed
-from auditor.program import Files
+from auditor.program import Files, Probe
 from auditor.syntax.parsing import parse
 from auditor.values import Place
+
+
+class Sources(Protocol):
+    """Files of a tree that take note of what is asked of them."""
+
+    def source(self, path: str) -> bytes | Unparsed:
+        """The bytes of a file, or why they cannot be read."""
+        ...
+
+    def text(self, path: str) -> bytes | Unparsed:
+        """The bytes of a file for one who notes himself what he asks of it."""
+        ...
+
+    def note(self, path: str, probe: Probe) -> None:
+        """Take note that something was asked of a file."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +54,11 @@ class GuardSite:
 
 
 def guard_sites(
-    files: Files, paths: Iterable[str], folder: str, capability: str, functions: Sequence[str] = ()
+    files: Sources,
+    paths: Iterable[str],
+    folder: str,
+    capability: str,
+    functions: Sequence[str] = (),
 ) -> tuple[GuardSite, ...]:
     """Every place below ``folder`` that raises where a model lacks ``capability``.
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
@@ -243,6 +244,7 @@ def _joined(folder: str, name: str) -> str:
     return "/".join(parts)
 
 
+@lru_cache(maxsize=1024)  # most lines stand in a file that every platform includes
 def _distribution(text: str) -> tuple[str, str] | None:
     """Name and version specifier of a requirement that holds on the reference machine."""
     try:

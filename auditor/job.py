@@ -16,14 +16,13 @@ from auditor.contracts.contract import Contracts
 from auditor.coverage import Coverage
 from auditor.document.assembly import document
 from auditor.document.audited import Audited
-from auditor.engine import GuardSite, guard_sites, has_setting
+from auditor.engine import has_setting
 from auditor.engine_reading import EngineReading
 from auditor.environment import Environment, in_force, without_built
 from auditor.errors import UsageError
 from auditor.evaluation.import_statements import Conventions
 from auditor.headpath.bodies import Syntax
 from auditor.imports import ImportRun
-from auditor.loading import outside_stores
 from auditor.memo import Grounds
 from auditor.modules import program_of
 from auditor.platforms import Platform
@@ -115,6 +114,7 @@ class Job:
         before = base._engine if base is not None else None
         self._engine: EngineReading = EngineReading(
             files,
+            self._paths,
             self.program.modules,
             self._capability,
             self._tables,
@@ -137,7 +137,9 @@ class Job:
         for known in (self.files.probes(), *(answer.probes for answer in answers)):
             for path, found in known.items():
                 probes.setdefault(path, set()).update(found)
-        return coverage, Grounds(read, probes)
+        keys = {file.path: file.key for file in self._engine.read}
+        digests = {(file.path, p): one for file in self._engine.read for p, one in file.asked}
+        return coverage, Grounds(read, probes, keys, digests)
 
     def _prepared(self, processes: int | None) -> list[tuple[Platform, Table]]:
         """The platforms with their tables, once the files that they need are at hand."""
@@ -185,16 +187,8 @@ class Job:
 
     def _asked(self) -> Asked:
         """What every platform is asked; read off the engine first."""
-        rule = self._capability.guard
-        guards: tuple[GuardSite, ...] = ()
-        outside: Mapping[str, Place] = {}
-        if rule is not None:
-            probed, functions = self._capability.probed, rule.functions
-            guards = guard_sites(self.files, self._paths, rule.search, probed, functions)
-            if self._engine.matters:
-                outside = outside_stores(self.files, self._paths, rule.search)
-        contracts = self._contracts(guards)
-        self._outside = outside
+        engine = self._engine.facts()
+        contracts, self._outside = self._flagged(engine.contracts), engine.outside
         self._analyses = self._known_analyses()
         return Asked(
             self.files,
@@ -204,8 +198,8 @@ class Job:
             self.conventions,
             self._capability,
             self._tables.names,
-            guards,
-            outside,
+            contracts.guards,
+            self._outside,
             contracts,
             engine_rule().drafter.step,
             self._request.architectures,
@@ -214,9 +208,9 @@ class Job:
             {n: s.run for n, s in self._plugins.started.items()} if self._plugins else {},
         )
 
-    def _contracts(self, guards: tuple[GuardSite, ...]) -> Contracts:
-        """Who calls the capability; the same on every platform."""
-        contracts, flag = replace(self._engine.contracts(), guards=guards), self._capability.flag
+    def _flagged(self, contracts: Contracts) -> Contracts:
+        """The contracts, with whether the release has the setting that makes the engine ask."""
+        flag = self._capability.flag
         if flag is None or not self._engine.matters:
             return contracts
         flagged = has_setting(self.files, self.program.modules, flag.holder, flag.name)

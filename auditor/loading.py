@@ -9,9 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from auditor.program import Files
 from auditor.values import Place
+
+if TYPE_CHECKING:
+    from auditor.engine import Sources
 
 #: ``owner.attr = …`` and ``owner.attr: type = …``, where the owner is not ``self`` alone.
 _STORE = re.compile(
@@ -19,7 +22,7 @@ _STORE = re.compile(
 )
 
 
-def outside_stores(files: Files, paths: Iterable[str], folder: str) -> Mapping[str, Place]:
+def outside_stores(files: Sources, paths: Iterable[str], folder: str) -> Mapping[str, Place]:
     """Attribute names that files below ``folder`` assign on some other object, and where first."""
     found: dict[str, Place] = {}
     for path in sorted(paths):

@@ -53,10 +53,16 @@ class Consulted(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Grounds(msgspec.Struct, frozen=True):
-    """What an answer rests on: the modules that were run, and what was asked of each file."""
+    """What an answer rests on: the modules that were run, and what was asked of each file.
+
+    ``keys`` and ``digests`` are the content keys of files that were read in another process, and
+    digests of what they answered there.
+    """
 
     read: frozenset[str]
     probes: Mapping[str, AbstractSet[Probe]]
+    keys: Mapping[str, bytes] = msgspec.field(default_factory=dict)
+    digests: Mapping[tuple[str, Probe], bytes] = msgspec.field(default_factory=dict)
 
 
 class _Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -137,10 +143,11 @@ class Memo:
         consulted = tuple(
             Consulted(
                 path,
-                files.key(path),
+                grounds.keys.get(path) or files.key(path),
                 stamp(source.tree, path) or b"",
                 tuple(
-                    (probe, _answer(files, path, probe)) for probe in sorted(grounds.probes[path])
+                    (probe, grounds.digests.get((path, probe)) or answer_digest(files, path, probe))
+                    for probe in sorted(grounds.probes[path])
                 ),
                 tuple((n, _line_digest(files, path, n)) for n in sorted(lines.get(path, ()))),
             )
@@ -171,7 +178,7 @@ def digest_of(keys: Mapping[str, bytes]) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def _answer(files: Files, path: str, probe: Probe) -> bytes:
+def answer_digest(files: Files, path: str, probe: Probe) -> bytes:
     """A digest of what a file answers to a probe."""
     kind, name, _, start, end = probe
     match kind:
@@ -231,7 +238,7 @@ def _where_now(item: Consulted, files: Files, source: Source) -> Lines | None:
         return {}
     lines: Lines | None = {}
     for probe, answer in item.answers:
-        if probe[0] == "facts" and _answer(files, item.path, probe) != answer:
+        if probe[0] == "facts" and answer_digest(files, item.path, probe) != answer:
             before = files.facts_before(item.path, item.key)
             lines = moved_lines(before, files.facts(item.path)) if before is not None else None
     if lines is None:
@@ -240,7 +247,7 @@ def _where_now(item: Consulted, files: Files, source: Source) -> Lines | None:
     for probe, answer in item.answers:
         if probe[0] != "facts":
             now = _probe_now(probe, lines, same)
-            if now is None or _answer(files, item.path, now) != answer:
+            if now is None or answer_digest(files, item.path, now) != answer:
                 return None
     for number, text in item.cited:
         now_at = lines.get(number, number if same else 0)

@@ -28,8 +28,7 @@ from auditor.values import (
 
 #: A module and a class.
 _PAIR = 2
-
-_QUOTES = (b"'", b'"')
+_KEY = re.compile(rb"""\s*['"](.*?)['"]\s*:""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,11 +233,11 @@ def _entries(
     run: ImportRun,
     package: str,
 ) -> Table:
-    lines = files.lines(module.path)
+    known = _lines_of_keys(files.lines(module.path))
     entries: list[Entry] = []
     unread: list[tuple[str, Place]] = []
     for key, target in value.items():
-        where = Place(module.path, _line_of(key, lines, line))
+        where = Place(module.path, _line_of(key, known, line))
         match target:
             case (str() as relative, str() as class_name, *_) if isinstance(key, str):
                 module_name = absolute(relative, run.conventions.roots, package)
@@ -254,23 +253,17 @@ def absolute(relative: str, roots: Collection[str], package: str) -> str:
     return relative if head in roots else f"{package}.{relative}"
 
 
-def _line_of(key: Value, lines: list[bytes], start: int) -> int:
+def _lines_of_keys(lines: Iterable[bytes]) -> dict[bytes, list[int]]:
+    """The lines, from 1, on which each key of a dict stands in its file."""
+    found: dict[bytes, list[int]] = {}
+    for number, line in enumerate(lines, 1):
+        key = _KEY.match(line)
+        if key is not None:
+            found.setdefault(key[1], []).append(number)
+    return found
+
+
+def _line_of(key: Value, known: Mapping[bytes, Sequence[int]], start: int) -> int:
     """The line of a key, searched from the table's first line on, then in the tables above it."""
-    text = str(key).encode()
-    behind = range(start, len(lines) + 1)
-    before = range(1, start)
-    # Most lines do not hold the key at all, which is found out faster.
-    found = (n for n in (*behind, *before) if text in lines[n - 1] and _begins(lines[n - 1], text))
-    return next(found, start)
-
-
-def _begins(line: bytes, key: bytes) -> bool:
-    """Whether a line of a table begins with a key: in quotes, and with a colon behind it."""
-    quoted = line.lstrip()
-    end = len(key) + 1
-    return (
-        quoted[:1] in _QUOTES
-        and quoted[1:end] == key
-        and quoted[end : end + 1] in _QUOTES
-        and quoted[end + 1 :].lstrip().startswith(b":")
-    )
+    numbers = known.get(str(key).encode(), ())
+    return next((number for number in numbers if number >= start), next(iter(numbers), start))

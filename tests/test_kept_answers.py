@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import random
+import shutil
 import sqlite3
 import time
 from collections.abc import Callable
@@ -35,6 +36,8 @@ from auditor.engine_reading import EngineReading
 from auditor.errors import SourceError
 from auditor.factcache import FactCache
 from auditor.facts import Unparsed
+from auditor.job import Job
+from auditor.memo import Grounds, Memo, answer_digest
 from auditor.prefetch import Prefetch
 from auditor.program import Files
 from auditor.registry import read_tables
@@ -119,6 +122,41 @@ def test_a_kept_answer_has_the_same_bytes_and_runs_nothing(
     runs.clear()
     assert document(tree, tmp_path / "cache") == first
     assert runs == []
+
+
+def test_what_is_kept_is_the_same_whoever_read_the_engine(tree: Path, tmp_path: Path) -> None:
+    """A second process, this one, or an earlier run whose reading of the engine was kept."""
+    caches = [tmp_path / name for name in ("one", "two", "again")]
+    document(tree, caches[0], processes=1)
+    document(tree, caches[1], processes=2)
+    shutil.copytree(caches[0] / "contracts", caches[2] / "contracts")
+    document(tree, caches[2], processes=2)
+    one, two, again = (
+        {path.name: path.read_bytes() for path in (cache / "answers").iterdir()} for cache in caches
+    )
+    assert one == two == again
+
+
+def test_what_the_engine_answered_is_kept_as_its_files_say_it(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Grounds] = []
+    store = Memo.store
+
+    def noted(memo: Memo, *args: object) -> None:
+        seen.extend(one for one in args if isinstance(one, Grounds))
+        store(memo, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Memo, "store", noted)
+    document(tree, tmp_path / "cache", processes=2)
+    (grounds,) = seen
+    files = Files(opened(tree).tree)
+    kinds = {probe[0] for _, probe in grounds.digests}
+    assert kinds == {"text", "mentions", "guards", "stores"}
+    for (path, probe), digest in grounds.digests.items():
+        assert probe in grounds.probes[path]
+        assert digest == answer_digest(files, path, probe)
+    assert all(key == files.key(path) for path, key in grounds.keys.items())
 
 
 def test_a_kept_answer_serves_the_same_tree_at_another_place(
@@ -455,7 +493,7 @@ def test_a_file_that_cannot_be_read_for_another_reason_is_seen(tmp_path: Path) -
     assert partly({}, tmp_path) == partly({})
 
 
-@pytest.mark.parametrize("where", [(Prefetch, "read"), (job, "outside_stores")])
+@pytest.mark.parametrize("where", [(Prefetch, "read"), (Job, "_asked")])
 def test_no_second_process_is_left_behind_an_error(
     tree: Path, monkeypatch: pytest.MonkeyPatch, where: tuple[object, str]
 ) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from functools import lru_cache
 
 from auditor.contracts.names import Names, Ref
 from auditor.contracts.things import Code, Frame
@@ -29,6 +30,7 @@ class Bearing:
         self.updaters = frozenset(updaters)
         self._bears: dict[int, bool] = {}
         self._acting: dict[int, bool] = {}
+        self._mattering: dict[int, bool] = {}
         self._changing: dict[int, bool] = {}
         self._wanted: dict[int, frozenset[str]] = {}
 
@@ -155,7 +157,11 @@ class Bearing:
 
     def matters(self, node: ast.If, frame: Frame) -> bool:
         """Whether a branch does more than to raise or to import."""
-        return any(self._acts(inner, frame) for inner in (*node.body, *node.orelse))
+        key = id(node)
+        if key not in self._mattering:
+            branches = (*node.body, *node.orelse)
+            self._mattering[key] = any(self._acts(inner, frame) for inner in branches)
+        return self._mattering[key]
 
     def _acts(self, node: ast.stmt, frame: Frame) -> bool:
         key = id(node)
@@ -179,6 +185,7 @@ def _is_mere(node: ast.stmt) -> bool:
     return isinstance(node, ast.Raise | ast.Import | ast.ImportFrom | ast.Pass | ast.Assert)
 
 
-def _read(node: ast.expr) -> set[str]:
+@lru_cache(maxsize=4096)  # once more for each time that a function's names have grown
+def _read(node: ast.expr) -> frozenset[str]:
     """The local names that an expression reads."""
-    return {one.id for one in nodes_of(node) if isinstance(one, ast.Name)}
+    return frozenset(one.id for one in nodes_of(node) if isinstance(one, ast.Name))

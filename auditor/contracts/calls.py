@@ -117,11 +117,13 @@ class ConfigInterpreter(Expressions):
         frame: Frame,
     ) -> Value:
         """Run a function; where each way through it gives something unknown, ask nothing for it."""
+        outer, point, changed = self.path, self.path.enter(), self.changed
         branches = any(isinstance(inner, ast.If) for inner in code.node.body)
-        if branches and not self.changes(code):
-            outer = self.path
+        if branches and point not in outer.apart and not self.changes(code):
+            paths: list[Path] = []
 
             def run(path: Path) -> Value:
+                paths.append(path)
                 path.known.update(outer.known)
                 self.path = path
                 return self.call(code, args, named, frame.depth + 1)
@@ -134,6 +136,12 @@ class ConfigInterpreter(Expressions):
                 return Thing(text_of(node), self._reason(values))
             if values and all(is_known(one) and one == values[0] for one in values):
                 return values[0]
+            if values and not any(path.asked for path in paths):
+                # There is one way, and it was just gone.
+                outer.alive, outer.steps = paths[0].alive, outer.steps + paths[0].steps
+                return values[0]
+            if self.changed == changed:
+                outer.apart.add(point)
         return self.call(code, args, named, frame.depth + 1)
 
     def _method_of_value(
@@ -150,7 +158,7 @@ class ConfigInterpreter(Expressions):
         if isinstance(owner, Thing):
             given = args[0] if args and isinstance(args[0], dict) else {}
             for key, value in {**given, **named}.items():
-                owner.set(str(key), value)
+                self.set(owner, str(key), value)
             return None
         if name not in _METHODS:
             return Thing(text_of(node), f"the method {name} is not followed")
@@ -164,7 +172,10 @@ class ConfigInterpreter(Expressions):
                 raise Raised() from None
             return list(found) if name in ("keys", "values", "items") else found
 
-        return apply(owner, *args) if name in _CHANGING else self.each(apply, owner, *args)
+        if name in _CHANGING:
+            self.changed += 1
+            return apply(owner, *args)
+        return self.each(apply, owner, *args)
 
     def _super(self, name: str, node: ast.Call, frame: Frame) -> Value:
         """``super().name(…)``; a constructor outside the tree makes attributes of keywords."""
@@ -177,7 +188,7 @@ class ConfigInterpreter(Expressions):
                 return self.call(code, [this, *args], named, frame.depth + 1)
             if name == "__init__":
                 for key, value in named.items():
-                    this.set(key, value)
+                    self.set(this, key, value)
                 return None
         return Thing(text_of(node), "a method outside the tree is not followed")
 
@@ -189,7 +200,7 @@ class ConfigInterpreter(Expressions):
             case "hasattr", [owner, str() as attr]:
                 return self._hasattr(owner, attr)
             case "setattr", [Thing() as owner, str() as attr, value]:
-                owner.set(attr, value)
+                self.set(owner, attr, value)
                 return None
             case "isinstance", [value, classes]:
                 return self._isinstance(value, classes, node)

@@ -285,17 +285,15 @@ class Checkpoints:
         draft = self._rule.draft
         if not isinstance(made, Thing):
             return
-        known = (draft.architectures, draft.model_type)
+        names, kinds = (made.attrs.get(one) for one in (draft.architectures, draft.model_type))
+        asked = sorted((self._asked & made.attrs.keys()) - {draft.architectures, draft.model_type})
         for number in alive:
-            match of_one(made.attrs.get(draft.architectures), number):
+            match of_one(names, number):
                 case [str() as architecture, *_]:
-                    kind = of_one(made.attrs.get(draft.model_type), number)
-                    asked = sorted(self._asked & made.attrs.keys())
+                    kind = of_one(kinds, number)
                     held = ((key, of_one(made.attrs[key], number)) for key in asked)
                     others = tuple(
-                        (key, value)
-                        for key, value in held
-                        if isinstance(value, int | bool | str) and key not in known
+                        (key, value) for key, value in held if isinstance(value, int | bool | str)
                     )
                     model_type = kind if isinstance(kind, str) else OTHER
                     yield Checkpoint(architecture, model_type, others)

@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from auditor.contracts.drafters import Call, Drafter, Drafters, calls_in
-from auditor.contracts.names import Names, Sources
+from auditor.contracts.names import Names
 from auditor.contracts.selection import Selected, Selection, Site
 from auditor.contracts.sketch import Sketch
-from auditor.engine import GuardSite
+from auditor.engine import GuardSite, Sources
 from auditor.nodes import nodes_of
 from auditor.ruleset.capabilities import Capability
 from auditor.ruleset.engine import EngineRule

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 from auditor.contracts.interpreter import Interpreter
 from auditor.contracts.names import Named, Names, Outside, Ref
@@ -20,9 +20,9 @@ from auditor.contracts.things import (
     Value,
     certain,
     holds_each,
+    in_turn,
     is_known,
     is_open,
-    of_one,
     opposite,
     shown,
     text_of,
@@ -118,9 +118,9 @@ class Expressions(Interpreter):
         if not any(map(holds_each, values)):
             return function(*values)
         found: dict[int, Value] = {}
-        for number in self.path.alive:
+        for number, given in zip(self.path.alive, in_turn(values, self.path.alive), strict=True):
             try:
-                found[number] = function(*(of_one(value, number) for value in values))
+                found[number] = function(*given)
             except Raised:
                 continue
         if not found:
@@ -150,7 +150,7 @@ class Expressions(Interpreter):
             left, right = parts
             if isinstance(left, dict) and isinstance(right, dict):
                 return {**left, **right}
-        return Thing(" ".join(ast.unparse(node).split()), self._reason(parts))
+        return Thing(text_of(node), self._reason(parts))
 
     @staticmethod
     def _reason(parts: Iterable[Value]) -> str:
@@ -229,12 +229,14 @@ class Expressions(Interpreter):
 
     def _compared_each(self, op: type[ast.cmpop], left: Value, right: Value) -> Value:
         """A comparison for all checkpoints at once; each is made once, whatever the path."""
+        if not (holds_each(left) or holds_each(right)):
+            return self._compared(op, left, right)
         key = (op, _identity(left), _identity(right))
-        if None in key or not (holds_each(left) or holds_each(right)):
+        if None in key:
             return self.each(partial(self._compared, op), left, right)
         if key not in self._answers:
-            size = max(_size(left), _size(right))
-            pairs = [(of_one(left, n), of_one(right, n)) for n in range(size)]
+            numbers = range(max(_size(left), _size(right)))
+            pairs = in_turn((left, right), numbers)
             self._answers[key] = Each(tuple(self._compared(op, a, b) for a, b in pairs))
             self._kept.append((left, right))  # so that no identity is used again
         answer = self._answers[key]
@@ -308,7 +310,7 @@ class Expressions(Interpreter):
         found = self.names.method(owner.cls, attr) if isinstance(owner.cls, Ref) else None
         if found is not None:
             code = Code(found[0].module, found[1], found[0])
-            marks = {ast.unparse(mark) for mark in code.node.decorator_list}
+            marks = _marks(code.node)
             if marks & {"property", "cached_property", "functools.cached_property"}:
                 return self.call(code, [owner], {}, frame.depth + 1)
             return Bound(None if "staticmethod" in marks else owner, attr, code)
@@ -323,7 +325,7 @@ class Expressions(Interpreter):
         if found is None:
             return Thing(f"{owner.name}.{attr}", "a class attribute is not followed")
         code = Code(found[0].module, found[1], found[0])
-        marks = {ast.unparse(mark) for mark in code.node.decorator_list}
+        marks = _marks(code.node)
         return Bound(owner if "classmethod" in marks else None, attr, code)
 
     # --- displays and items
@@ -331,7 +333,9 @@ class Expressions(Interpreter):
     def _display(self, elts: Sequence[ast.expr], frame: Frame) -> list[Value]:
         found: list[Value] = []
         for one in elts:
-            if isinstance(one, ast.Starred):
+            if isinstance(one, ast.Constant):
+                found.append(one.value)
+            elif isinstance(one, ast.Starred):
                 items = self.items(self.expr(one.value, frame))
                 found += items if items is not None else [Thing(ast.unparse(one))]
             else:
@@ -380,7 +384,7 @@ class Expressions(Interpreter):
                 raise Raised() from None
         if isinstance(owner, Thing) and isinstance(key, str):
             return owner.get(key)
-        return Thing(" ".join(ast.unparse(node).split()), self._reason([owner, key]))
+        return Thing(text_of(node), self._reason([owner, key]))
 
     def _choose(self, table: dict[Value, Value], key: Thing, node: ast.expr, frame: Frame) -> Value:
         """The item of a table under a key that is not known: any of them."""
@@ -401,7 +405,7 @@ class Expressions(Interpreter):
         source = self.expr(generator.iter, frame)
         items = self.items(source)
         if items is None:
-            return Thing(" ".join(ast.unparse(node).split()), self._reason([source]))
+            return Thing(text_of(node), self._reason([source]))
         inner = Frame(frame.module, frame.owner, dict(frame.names), frame.depth, frame.wanted)
         found = []
         for item in items:
@@ -414,6 +418,12 @@ class Expressions(Interpreter):
 
     def _call(self, node: ast.Call, frame: Frame) -> Value:
         raise NotImplementedError
+
+
+@lru_cache(maxsize=1024)
+def _marks(function: ast.FunctionDef) -> frozenset[str]:
+    """The decorators of a function."""
+    return frozenset(map(ast.unparse, function.decorator_list))
 
 
 def _identity(value: Value) -> object:

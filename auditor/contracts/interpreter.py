@@ -17,6 +17,7 @@ from auditor.contracts.bearing import Bearing
 from auditor.contracts.names import Named, Names, Outside, Ref
 from auditor.contracts.things import (
     Code,
+    Each,
     Frame,
     Question,
     Raised,
@@ -24,12 +25,14 @@ from auditor.contracts.things import (
     Thing,
     TooMany,
     Value,
+    certain,
     is_open,
 )
 from auditor.nodes import nodes_of
 from auditor.values import Place
 
 _Answer = TypeVar("_Answer")
+Point = tuple[tuple[bool, ...], int]
 
 _MAX_PATHS = 512
 _MAX_DEPTH = 10
@@ -38,13 +41,24 @@ _MAX_STEPS = 20_000
 
 @dataclass(slots=True)
 class Path:
-    """The answers that one run was given, and the questions that it has asked."""
+    """The answers that one run was given, and the questions that it has asked.
+
+    ``apart`` holds the points at which the ways through a call came to different ends, of all paths
+    of one exploration: a run is the same up to a point where it was given the same answers.
+    """
 
     planned: list[bool]
     asked: list[Question] = field(default_factory=list)
     alive: tuple[int, ...] = (0,)
     known: dict[str, bool] = field(default_factory=dict)
     steps: int = 0
+    entered: int = 0
+    apart: set[Point] = field(default_factory=set)
+
+    def enter(self) -> Point:
+        """The point of a call: the answers so far, and how many calls there were before."""
+        self.entered += 1
+        return tuple(question.answer for question in self.asked), self.entered
 
     def ask(self, thing: Thing, where: Place) -> bool:
         """The truth of something unknown on this path; the same thing is asked once."""
@@ -56,7 +70,8 @@ class Path:
 
     def split(self, group: Sequence[int], where: Place) -> bool:
         """Go on with the checkpoints of a group, or with the others; whether it is the group."""
-        rest = tuple(number for number in self.alive if number not in group)
+        chosen_ones = frozenset(group)
+        rest = tuple(number for number in self.alive if number not in chosen_ones)
         if group and rest:
             chosen = self._next("", where, "")
             self.alive = tuple(group) if chosen else rest
@@ -83,8 +98,9 @@ def explore(
         TooMany: there are more ways than are followed.
     """
     planned: list[bool] = []
+    apart: set[Point] = set()
     for _ in range(_MAX_PATHS):
-        path = Path(planned, alive=alive)
+        path = Path(planned, alive=alive, apart=apart)
         try:
             answer = run(path)
         except Raised:
@@ -134,6 +150,8 @@ class Interpreter(Bearing):
         self.fixed: Mapping[str, Value] = {}
         self.makers: Mapping[Ref, Maker] = {}
         self.path = Path([])
+        #: How often an object was changed that there may have been before.
+        self.changed = 0
         self._values: dict[Ref, Value] = {}
 
     # --- functions
@@ -209,6 +227,8 @@ class Interpreter(Bearing):
     def statement(self, node: ast.stmt, frame: Frame) -> None:
         """Run one statement."""
         match node:
+            case ast.If():
+                self._if(node, frame)
             case ast.Assign(targets=targets, value=value):
                 given = self.expr(value, frame)
                 for target in targets:
@@ -219,8 +239,6 @@ class Interpreter(Bearing):
                 self.assign(target, Thing(ast.unparse(node)), frame)
             case ast.Expr(value=value):
                 self.expr(value, frame)
-            case ast.If():
-                self._if(node, frame)
             case ast.Return(value=value):
                 raise Returned(None if value is None else self.expr(value, frame))
             case ast.Raise():
@@ -237,9 +255,15 @@ class Interpreter(Bearing):
                 self._forget(node, frame)
 
     def _if(self, node: ast.If, frame: Frame) -> None:
-        if not self.matters(node, frame) and is_open(self.expr(node.test, frame)):
-            # Whichever way it goes, it can but refuse the configuration.
-            return
+        if not self.matters(node, frame):
+            value = self.expr(node.test, frame)
+            if is_open(value):
+                # Whichever way it goes, it can but refuse the configuration.
+                return
+            if not isinstance(value, Each):
+                # Known as a whole (``unknown and False``): nothing of it need be asked.
+                self.block(node.body if certain(value) else node.orelse, frame)
+                return
         self.block(node.body if self.holds(node.test, frame) else node.orelse, frame)
 
     def _for(self, node: ast.For, frame: Frame) -> None:
@@ -266,13 +290,14 @@ class Interpreter(Bearing):
             case ast.Attribute(value=owner, attr=attr):
                 holder = self.expr(owner, frame)
                 if isinstance(holder, Thing):
-                    holder.set(attr, value)
+                    self.set(holder, attr, value)
             case ast.Subscript(value=owner, slice=index):
                 holder, key = self.expr(owner, frame), self.expr(index, frame)
                 if isinstance(holder, dict) and not isinstance(key, Thing):
+                    self.changed += 1
                     holder[key] = value
                 elif isinstance(holder, Thing) and isinstance(key, str):
-                    holder.set(key, value)
+                    self.set(holder, key, value)
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 items = self.items(value)
                 if items is None or len(items) != len(targets):
@@ -281,6 +306,11 @@ class Interpreter(Bearing):
                     self.assign(one, item, frame)
             case _:
                 return
+
+    def set(self, owner: Thing, name: str, value: Value) -> None:
+        """``owner.name = value``."""
+        self.changed += 1
+        owner.set(name, value)
 
     # --- to be given by the other half
 

@@ -1,13 +1,14 @@
-"""Keeps the contracts of an engine, so that a change elsewhere in the tree does not read it again.
+"""Keeps what was read of an engine, so that a change elsewhere in the tree does not read it again.
 
-They are kept with the content key of every file that was read for them. An entry may be deleted or
+It is kept with the content key of every file that was read for it. An entry may be deleted or
 damaged: it carries a digest, and one that is not intact is made again.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -16,15 +17,40 @@ from auditor.contracts.contract import Contracts
 from auditor.facts import Unparsed
 from auditor.program import Files, Probe
 from auditor.sources.cache import Cache
+from auditor.values import Place
 
 _FOLDER = "contracts"
 _KEPT = 16
 _DIGEST = 16
 
 
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """What is read off the engine.
+
+    Attributes:
+        contracts: who calls a capability, and where the engine probes for it.
+        outside: attributes that it sets on some other object, each with the place where first.
+    """
+
+    contracts: Contracts = field(default_factory=Contracts)
+    outside: Mapping[str, Place] = field(default_factory=dict)
+
+
+class FileRead(msgspec.Struct, frozen=True, array_like=True):
+    """A file that was read: its content key, and what was asked of it.
+
+    Each probe has a digest of its answer, which is empty where nothing is kept.
+    """
+
+    path: str
+    key: bytes
+    asked: tuple[tuple[Probe, bytes], ...]
+
+
 class _Entry(msgspec.Struct, frozen=True, array_like=True):
-    read: tuple[tuple[str, bytes, tuple[Probe, ...]], ...]
-    contracts: Contracts
+    read: tuple[FileRead, ...]
+    facts: EngineFacts
 
 
 class Recorder:
@@ -49,23 +75,31 @@ class Recorder:
         self._files.note(path, probe)
 
 
-class KeptContracts:
-    """Contracts in a cache, by what they were asked for.
+class KeptFacts:
+    """What was read of an engine in a cache, by what it was asked for.
 
     Args:
-        cache: where they are kept.
+        cache: where it is kept.
         files: the files of the tree.
-        asked: what they depend on beside the files: tool, capability, architectures, file names.
+        asked: what it depends on beside the files: tool, capability, architectures, file names.
+        digest: gives a digest of what a file answers to a probe, for who keeps answers.
     """
 
-    def __init__(self, cache: Cache, files: Files, asked: object) -> None:
+    def __init__(
+        self,
+        cache: Cache,
+        files: Files,
+        asked: object,
+        digest: Callable[[Files, str, Probe], bytes],
+    ) -> None:
         self._cache = cache
         self._files = files
-        digest = hashlib.blake2b(msgspec.msgpack.encode(asked), digest_size=16)
-        self._name = f"{_FOLDER}/{digest.hexdigest()}"
+        self._digest_of = digest
+        name = hashlib.blake2b(msgspec.msgpack.encode(asked), digest_size=16)
+        self._name = f"{_FOLDER}/{name.hexdigest()}"
 
-    def get(self, make: Callable[[Recorder], Contracts], known: bytes | None = None) -> bytes:
-        """The contracts, read again only where a file that they rest on has changed.
+    def get(self, make: Callable[[Recorder], EngineFacts], known: bytes | None = None) -> bytes:
+        """The facts, read again only where a file that they rest on has changed.
 
         They are encoded, so that another process may read them; :meth:`taken` opens them.
         ``known`` is what this has given for another tree of the same files, if it has.
@@ -75,28 +109,31 @@ class KeptContracts:
         if (
             blob is not None
             and entry is not None
-            and all(self._files.key(path) == key for path, key, _ in entry.read)
+            and all(self._files.key(file.path) == file.key for file in entry.read)
         ):
             return blob
         recorder = Recorder(self._files)
-        contracts = make(recorder)
-        read = tuple(
-            (path, self._files.key(path), tuple(sorted(asked)))
-            for path, asked in sorted(recorder.asked.items())
-        )
-        payload = msgspec.msgpack.encode(_Entry(read, contracts))
+        facts = make(recorder)
+        read = tuple(self._read(path, probes) for path, probes in sorted(recorder.asked.items()))
+        payload = msgspec.msgpack.encode(_Entry(read, facts))
         blob = _digest(payload) + payload
         self._cache.write(self._name, blob)
         self._prune()
         return blob
 
-    def taken(self, blob: bytes) -> Contracts:
-        """The contracts that ``blob`` holds; what was asked of files for them counts here too."""
+    def _read(self, path: str, probes: Iterable[Probe]) -> FileRead:
+        # Where nothing is kept, nobody asks for digests.
+        digest = self._digest_of if self._cache.folder is not None else lambda *_: b""
+        asked = tuple((probe, digest(self._files, path, probe)) for probe in sorted(probes))
+        return FileRead(path, self._files.key(path), asked)
+
+    def taken(self, blob: bytes) -> tuple[EngineFacts, tuple[FileRead, ...]]:
+        """The facts that ``blob`` holds; what was asked of files for them counts here too."""
         entry: _Entry = msgspec.msgpack.decode(blob[_DIGEST:], type=_Entry)
-        for path, _, probes in entry.read:
-            for probe in probes:
-                self._files.note(path, probe)
-        return entry.contracts
+        for file in entry.read:
+            for probe, _ in file.asked:
+                self._files.note(file.path, probe)
+        return entry.facts, entry.read
 
     def _prune(self) -> None:
         """Keep the newest entries only."""

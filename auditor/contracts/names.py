@@ -9,12 +9,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from auditor.classes import InconsistentOrder, merge
 from auditor.contracts.sketch import Sketch
-from auditor.facts import ImportFrom, Unparsed, absolute_name
-from auditor.program import Probe
+from auditor.engine import Sources
+from auditor.facts import ImportFrom, absolute_name
 
 _MAX_HOPS = 12
 
@@ -47,22 +46,6 @@ class Outside:
 Named = Ref | Outside
 
 
-class Sources(Protocol):
-    """Files of a tree that take note of what is asked of them."""
-
-    def source(self, path: str) -> bytes | Unparsed:
-        """The bytes of a file, or why they cannot be read."""
-        ...
-
-    def text(self, path: str) -> bytes | Unparsed:
-        """The bytes of a file for one who notes himself what he asks of it."""
-        ...
-
-    def note(self, path: str, probe: Probe) -> None:
-        """Take note that something was asked of a file."""
-        ...
-
-
 class Names:
     """Finds definitions across the modules of a tree."""
 
@@ -72,6 +55,8 @@ class Names:
         self._sketches: dict[str, Sketch] = {}
         self._bound: dict[str, dict[str, Named]] = {}
         self._orders: dict[Ref, tuple[Named, ...]] = {}
+        self._resolved: dict[tuple[str, str], Named] = {}
+        self._methods: dict[tuple[Ref, str, Ref | None], tuple[Ref, ast.FunctionDef] | None] = {}
 
     def sketch(self, module: str) -> Sketch | None:
         """The definitions of a module; None where the tree has no such module."""
@@ -88,13 +73,19 @@ class Names:
         """The file of a module; empty where there is none."""
         return self._modules[module][0] if module in self._modules else ""
 
-    def resolve(self, module: str, dotted: str, hops: int = 0) -> Named:
+    def resolve(self, module: str, dotted: str) -> Named:
         """What ``dotted`` stands for in a module."""
+        key = (module, dotted)
+        if key not in self._resolved:
+            self._resolved[key] = self._resolve(module, dotted)
+        return self._resolved[key]
+
+    def _resolve(self, module: str, dotted: str) -> Named:
         head, *rest = dotted.split(".")
-        found = self._in_module(module, head, hops)
+        found = self._in_module(module, head)
         for name in rest:
             if isinstance(found, Ref) and not found.name:
-                found = self.member(found.module, name, hops)
+                found = self.member(found.module, name)
             else:
                 return Outside(f"{found}.{'.'.join(rest)}")
         return found
@@ -112,12 +103,12 @@ class Names:
         found = self._imported(module).get(name)
         return self.follow(found, hops) if found is not None else Outside(inner)
 
-    def _in_module(self, module: str, name: str, hops: int) -> Named:
+    def _in_module(self, module: str, name: str) -> Named:
         sketch = self.sketch(module)
         if sketch is not None and name in sketch.top:
             return Ref(module, name)
         found = self._imported(module).get(name)
-        return self.follow(found, hops) if found is not None else Outside(name, bound=False)
+        return self.follow(found) if found is not None else Outside(name, bound=False)
 
     def follow(self, found: Named, hops: int = 0) -> Named:
         """What an imported name stands for, through modules that import it themselves."""
@@ -183,6 +174,12 @@ class Names:
         self, cls: Ref, name: str, after: Ref | None = None
     ) -> tuple[Ref, ast.FunctionDef] | None:
         """The method that ``cls().name`` finds; with ``after``, what ``super()`` there finds."""
+        key = (cls, name, after)
+        if key not in self._methods:
+            self._methods[key] = self._method(cls, name, after)
+        return self._methods[key]
+
+    def _method(self, cls: Ref, name: str, after: Ref | None) -> tuple[Ref, ast.FunctionDef] | None:
         members = self.order(cls)
         if after is not None and after in members:
             members = members[members.index(after) + 1 :]

@@ -45,15 +45,19 @@ class Sketch:
         self._lines = self._source.splitlines()
         self._parsed: dict[Chunk, ast.stmt | None] = {}
         self._members: dict[str, dict[str, Chunk]] = {}
+        self._headed: dict[int, tuple[tuple[int, int, bytes], ...]] = {}
 
-    @cached_property
-    def _heads(self) -> tuple[tuple[int, int, bytes], ...]:
-        """Index, indentation and text of each line that may begin a statement."""
-        return tuple(
-            (index, len(line) - len(text), text)
-            for index, line in enumerate(self._lines)
-            if (text := line.lstrip()) and not text.startswith(_CLOSING)
-        )
+    def _heads(self, indent: int) -> tuple[tuple[int, int, bytes], ...]:
+        """Index, indentation and text of each line that may begin a statement so far out."""
+        if indent not in self._headed:
+            self._headed[indent] = tuple(
+                (index, len(line) - len(text), text)
+                for index, line in enumerate(self._lines)
+                if not line[: indent + 1].isspace()  # most lines stand further in
+                and (text := line.lstrip())
+                and not text.startswith(_CLOSING)
+            )
+        return self._headed[indent]
 
     @cached_property
     def top(self) -> dict[str, Chunk]:
@@ -122,7 +126,7 @@ class Sketch:
     def value(self, name: str) -> ast.expr | None:
         """The expression that is assigned to a name of the module."""
         chunk = self.top.get(name)
-        match self.node(chunk) if chunk is not None else None:
+        match self.node(chunk) if chunk is not None and chunk.kind == "value" else None:
             case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
                 return value
             case _:
@@ -189,7 +193,7 @@ class Sketch:
 
     def _chunks(self, first: int, stop: int, indent: int) -> list[Chunk]:
         """The statements at one indentation between two indices that define or import."""
-        heads = [head for head in self._heads if first <= head[0] < stop and head[1] <= indent]
+        heads = [head for head in self._heads(indent) if first <= head[0] < stop]
         ends = [*(index for index, _, _ in heads[1:]), stop] if heads else []
         found: list[Chunk] = []
         decorated: int | None = None

@@ -8,8 +8,9 @@ that a condition on it can be told to a person, and so that the same question is
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from auditor.contracts.names import Named, Ref
@@ -117,8 +118,14 @@ def opposite(condition: Thing) -> Thing:
     return Thing(f"not ({condition.text})", condition.reason, denies=condition)
 
 
+#: Types of values that hold no others which could differ between checkpoints: asked first.
+_SINGLE = frozenset({str, int, float, bytes, bool, type(None), Thing})
+
+
 def of_one(value: Value, number: int) -> Value:
     """A value as it is for one of the checkpoints."""
+    if type(value) in _SINGLE:
+        return value
     match value:
         case Each(values=values):
             return of_one(values[number], number)
@@ -130,8 +137,18 @@ def of_one(value: Value, number: int) -> Value:
             return value
 
 
+def in_turn(values: Sequence[Value], numbers: Iterable[int]) -> Iterator[tuple[Value, ...]]:
+    """The values as they are for each of the checkpoints."""
+    differing = tuple(map(holds_each, values))
+    pairs = tuple(zip(values, differing, strict=True))
+    for number in numbers:
+        yield tuple([of_one(value, number) if differs else value for value, differs in pairs])
+
+
 def holds_each(value: Value) -> bool:
     """Whether a value differs between checkpoints."""
+    if type(value) in _SINGLE:
+        return False
     match value:
         case Each():
             return True
@@ -203,10 +220,13 @@ class TooMany(Exception):  # noqa: N818 - an outcome
 
 #: Python's own constants and containers.
 PLAIN = (str, int, float, bytes, bool, type(None), list, tuple, set, frozenset, dict)
+_CONSTANT = _SINGLE - {Thing}
 
 
 def is_known(value: Value) -> bool:
     """Whether a value is a constant, or holds nothing but constants."""
+    if type(value) in _CONSTANT:
+        return True
     if isinstance(value, list | tuple | set | frozenset):
         return all(map(is_known, value))
     return isinstance(value, PLAIN)
@@ -217,6 +237,7 @@ def shown(value: Value) -> str:
     return value.text if isinstance(value, Thing) else repr(value)
 
 
+@lru_cache(maxsize=4096)
 def text_of(node: ast.AST) -> str:
     """The source of an expression, on one line."""
     return " ".join(ast.unparse(node).split())

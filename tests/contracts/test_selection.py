@@ -156,6 +156,24 @@ def test_too_many_conditions_are_a_problem_with_a_place() -> None:
     assert problem.where.path == RUNNER
 
 
+def test_what_is_false_whatever_is_unknown_in_it_is_not_asked() -> None:
+    refusals = [
+        line
+        for n in range(10)
+        for line in (f"if vllm_config.a{n} and 1 > 2:", f"    raise ValueError({n})")
+    ]
+    lines = (IMPORT, *refusals, "return Beta(vllm_config)")
+    found = contracts(_by_function(*lines))
+    assert chosen(found, "BetaModel") == ["Beta"]
+    assert found.problems == ()
+
+
+def test_what_is_true_whatever_is_unknown_in_it_refuses() -> None:
+    refusal = ("if not (vllm_config.a and 1 > 2):", "    raise ValueError()")
+    found = contracts(_by_function(IMPORT, *refusal, "return Beta(vllm_config)"))
+    assert chosen(found, "BetaModel") == []
+
+
 def test_two_runners_choose_each_for_itself() -> None:
     other = CHOOSING.replace("GPUModelRunner", "Second").replace("Single(vllm", "Eagle(vllm")
     found = contracts({"vllm/v1/worker/second.py": other})

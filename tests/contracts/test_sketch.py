@@ -94,6 +94,8 @@ def test_headers_values_and_imports() -> None:
     assert [ast.unparse(base) for base in header.bases] == ["Base", "Other"]
     assert ast.unparse(sketch.value("LIMIT") or ast.Pass()) == "3"
     assert ast.unparse(sketch.value("NAMES") or ast.Pass()) == "{'one'}"
+    assert sketch.value("First") is None
+    assert sketch.value("function") is None
     assert [ast.unparse(node) for node in sketch.imports] == [
         "import os",
         "from a.b import c, d as e",
