@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import lru_cache
+
+from msgspec.structs import replace
 
 from auditor.classes import Missing, Open, linearise, own_attribute
 from auditor.headpath.arguments import bind, head_arguments, pairs

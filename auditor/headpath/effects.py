@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from auditor.headpath.state import State
 from auditor.headpath.terms import (

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import count
+
+from msgspec.structs import replace
 
 from auditor.classes import Missing, linearise
 from auditor.headpath.attributes import Attribute, dotted_name

@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 from abc import ABC
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
+
+from msgspec.structs import replace
 
 from auditor.classes import Missing
 from auditor.headpath.effects import changed_to

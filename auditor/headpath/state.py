@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from auditor.headpath.terms import (
     Term,
@@ -12,34 +13,47 @@ from auditor.headpath.terms import (
 from auditor.values import ClassValue, Place
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """A condition of a branch, and how it comes out on it; ``asserted`` where else it raises."""
+class Guard(msgspec.Struct, frozen=True, eq=False):
+    """A condition of a branch, and how it comes out on it; ``asserted`` where else it raises.
+
+    Equal where both are the same, wherever it is asked.
+    """
 
     test: Term
     holds: bool
-    place: Place = field(compare=False)
-    asserted: bool = field(default=False, compare=False)
+    place: Place
+    asserted: bool = False
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Guard):
+            return False
+        return self.holds == other.holds and self.test == other.test
+
+    def __hash__(self) -> int:
+        return hash((self.test, self.holds))
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """Something that a method asserts or raises on the way."""
+class Check(msgspec.Struct, frozen=True, eq=False):
+    """Something that a method asserts or raises on the way; equal by its text."""
 
     text: str
-    place: Place = field(compare=False)
+    place: Place
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Check) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class Entered:
+class Entered(msgspec.Struct, frozen=True):
     """A method or function that was entered: its name, and the line that defines it."""
 
     name: str
     where: Place
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(msgspec.Struct, frozen=True, eq=False):
     """Where a branch of the run stands; ``raised`` is what it raises, when it does.
 
     ``passed`` are the parts of the model that were handed to a method as arguments. ``lost`` is why
@@ -48,7 +62,7 @@ class State:
     """
 
     names: Mapping[str, Term]
-    stores: Mapping[Term, Term] = field(default_factory=dict)
+    stores: Mapping[Term, Term] = {}
     guards: tuple[Guard, ...] = ()
     checks: tuple[Check, ...] = ()
     hops: tuple[Place, ...] = ()
@@ -59,7 +73,7 @@ class State:
 
     def bound(self, name: str, term: Term) -> State:
         """The state after ``name = term``."""
-        # Not by dataclasses.replace, which costs more than all else here: this is done most.
+        # Not by ``replace``, which takes twice as long: this is done most.
         return State(
             {**self.names, name: term},
             self.stores,
@@ -73,16 +87,14 @@ class State:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True, eq=False):
     """One end of a method: what it returns, or None in ``value`` where it raises."""
 
     value: Term | None
     state: State
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True, eq=False):
     """The method that runs: the class that defines it, and what ``self`` is in it."""
 
     owner: ClassValue | None

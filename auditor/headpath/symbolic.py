@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from auditor.headpath.arguments import parameters
 from auditor.headpath.attributes import dotted_name

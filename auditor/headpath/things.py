@@ -23,7 +23,6 @@ from auditor.headpath.terms import (
     Stored,
     Term,
     TopTokens,
-    children,
 )
 from auditor.ruleset.heads import HeadRule
 from auditor.values import Builtin, ClassValue, Foreign, Function, Place, Value
@@ -260,7 +259,7 @@ class Things:
         known = self._holders.get(id(term))
         if known is None:
             holds = self.is_processor(self.class_of(term)) or any(
-                map(self.holds_processor, children(term))
+                map(self.holds_processor, term.parts())
             )
             known = self._holders[id(term)] = (term, holds)
         return known[1]
