@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import count
+from functools import lru_cache
 
 from msgspec.structs import replace
 
@@ -65,8 +66,8 @@ _OPERATOR_METHODS = {
 _NEGATED = {"is not": "is", "!=": "==", "not in": "in"}
 
 
-#: Before what is held while the rest of an expression is evaluated; no name starts so.
-_HELD = "#"
+#: On so many ways, the last ones first, is it looked up whether an expression gave a value before.
+_WAYS = 16
 
 _DISPLAYS: dict[type[ast.expr], str] = {ast.Tuple: "tuple", ast.List: "list", ast.Set: "set"}
 
@@ -76,7 +77,8 @@ class Expressions(Things, ABC):
 
     def __init__(self, root: ClassValue, bodies: Bodies, rule: HeadRule) -> None:
         super().__init__(root, bodies, rule)
-        self._held = count()
+        # What expressions gave on another way, by identity, with the nodes kept alive.
+        self._given: dict[int, deque[tuple[ast.expr, Frame, State, Values]]] = {}
 
     @abstractmethod
     def body(self, function: ast.FunctionDef, state: State, frame: Frame) -> Iterator[Outcome]:
@@ -113,7 +115,7 @@ class Expressions(Things, ABC):
             case ast.BoolOp(op=op, values=values):
                 yield from self._bool_branch(isinstance(op, ast.Or), values, state, frame)
             case _:
-                for term, after in self.expr(test, state, frame):
+                for term, after in self.given(test, state, frame):
                     yield from self._decide(term, after, self._place(frame.owner, test))
 
     def _bool_branch(
@@ -150,6 +152,21 @@ class Expressions(Things, ABC):
                 return True
             case _:
                 return None
+
+    def given(self, node: ast.expr, state: State, frame: Frame) -> Values:
+        """As :meth:`expr`; where nothing that it rests on differs, what it gave on another way.
+
+        An expression that leaves the state alone has entered nothing and decided nothing, so it
+        rests on no guard: each of those gives a state of its own.
+        """
+        known = self._given.setdefault(id(node), deque(maxlen=_WAYS))
+        for _, where, at, values in known:
+            if where is frame and state.rests_alike(at, names_in(node)):
+                return [(term, state) for term, _ in values]
+        values = self.expr(node, state, frame)
+        if all(after is state for _, after in values):
+            known.appendleft((node, frame, state, values))
+        return values
 
     def expr(self, node: ast.expr, state: State, frame: Frame) -> Values:
         """The terms that an expression may stand for, each with the state after it."""
@@ -226,13 +243,21 @@ class Expressions(Things, ABC):
         self, nodes: Sequence[ast.expr], state: State, frame: Frame
     ) -> list[tuple[tuple[Term, ...], State]]:
         """Expressions in order; one that changes something changes what was evaluated before."""
+        if not nodes:
+            return [((), state)]
         if len(nodes) == 1:
             return [((term,), after) for term, after in self.expr(nodes[0], state, frame)]
-        keys = [f"{_HELD}{next(self._held)}" for _ in nodes]
-        states = [state]
-        for key, node in zip(keys, nodes, strict=True):
-            states = [s.bound(key, term) for at in states for term, s in self.expr(node, at, frame)]
-        return [(tuple(at.names[key] for key in keys), _without(at, keys)) for at in states]
+        ways = [(state, True)]
+        for node in nodes:
+            ways = [
+                (after.holding(term), unchanged and after is at)
+                for at, unchanged in ways
+                for term, after in self.expr(node, at, frame)
+            ]
+        count = len(nodes)
+        return [
+            (at.held[-count:], state if unchanged else at.released(count)) for at, unchanged in ways
+        ]
 
     def _operation(
         self, name: str, nodes: Sequence[ast.expr], place: Place, state: State, frame: Frame
@@ -291,7 +316,8 @@ class Expressions(Things, ABC):
         if isinstance(owner, Global):
             return [(Global(f"{owner.name}.{name}", place=place), state)]
         part = Part(owner, name, place=place)
-        if part in state.stores:
+        # Looking a term up takes all of its parts: mostly nothing was stored.
+        if state.stores and part in state.stores:
             return [(state.stores[part], state)]
         known = self._overwritten(part, state)
         if known is not None:
@@ -326,7 +352,7 @@ class Expressions(Things, ABC):
         term = _item(owner, index, place)
         if self._defines(owner, "getitem"):
             return self._operated("[]", (owner, index), place, state)
-        if isinstance(term, Item) and term in state.stores:
+        if isinstance(term, Item) and state.stores and term in state.stores:
             return state.stores[term], state
         if isinstance(term, Item):
             return self._overwritten(term, state) or term, state
@@ -387,10 +413,6 @@ class Expressions(Things, ABC):
         return Unknown(reason, str(place), place=place)
 
 
-def _without(state: State, keys: Sequence[str]) -> State:
-    return replace(state, names={n: t for n, t in state.names.items() if n not in keys})
-
-
 def _item(owner: Term, index: Term, place: Place) -> Term:
     display = isinstance(owner, Operation) and owner.name in ("tuple", "list")
     if (
@@ -432,6 +454,13 @@ def _may_be_alias(value: Attribute) -> bool:
     if value.call is None:
         return True
     return any(isinstance(node, ast.Name) and node.id == "self" for node in nodes_of(value.call))
+
+
+@lru_cache(maxsize=4096)
+def names_in(node: ast.AST) -> tuple[str, ...]:
+    """The names in a piece of syntax."""
+    found = (inner.id for inner in nodes_of(node) if isinstance(inner, ast.Name))
+    return tuple(dict.fromkeys(found))
 
 
 def own_name(name: str, frame: Frame) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
+from msgspec.structs import replace
 
 from auditor.headpath.terms import (
     Term,
@@ -58,7 +59,9 @@ class State(msgspec.Struct, frozen=True, eq=False):
 
     ``passed`` are the parts of the model that were handed to a method as arguments. ``lost`` is why
     no attribute of the model is known any more, where that is so. ``entered`` are the methods of
-    ``hops``.
+    ``hops``. ``held`` are the terms of an expression of which more is to be evaluated, ``callers``
+    the names of the methods that called: both out of reach, and yet changed by what changes an
+    object in place.
     """
 
     names: Mapping[str, Term]
@@ -70,6 +73,8 @@ class State(msgspec.Struct, frozen=True, eq=False):
     passed: tuple[Term, ...] = ()
     lost: Unknown | None = None
     entered: tuple[Entered, ...] = ()
+    held: tuple[Term, ...] = ()
+    callers: tuple[Mapping[str, Term], ...] = ()
 
     def bound(self, name: str, term: Term) -> State:
         """The state after ``name = term``."""
@@ -84,6 +89,24 @@ class State(msgspec.Struct, frozen=True, eq=False):
             self.passed,
             self.lost,
             self.entered,
+            self.held,
+            self.callers,
+        )
+
+    def holding(self, term: Term) -> State:
+        """The state while the rest of an expression is evaluated, of which ``term`` is a part."""
+        return replace(self, held=(*self.held, term))
+
+    def released(self, count: int) -> State:
+        """The state once all of an expression is evaluated, of which so many parts were held."""
+        return replace(self, held=self.held[:-count])
+
+    def rests_alike(self, other: State, names: Iterable[str]) -> bool:
+        """Whether these names stand for the same terms, and all attributes for what they did."""
+        return (
+            self.stores is other.stores
+            and self.lost is other.lost
+            and all(self.names.get(name) is other.names.get(name) for name in names)
         )
 
 
