@@ -57,7 +57,8 @@ class Attributes:
         """The values that ``self.name`` may have; empty where no ``__init__`` assigns it."""
         key = (id(cls), name)
         if key not in self._known:
-            self._known[key] = self._find(cls, name)
+            order = ("values", linearise(cls), name)
+            self._known[key] = self._bodies.once(order, lambda: self._find(cls, name))
         return self._known[key]
 
     def _find(self, cls: ClassValue, name: str) -> tuple[Attribute, ...]:

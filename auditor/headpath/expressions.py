@@ -170,14 +170,16 @@ class Expressions(Things, ABC):
 
     def expr(self, node: ast.expr, state: State, frame: Frame) -> Values:
         """The terms that an expression may stand for, each with the state after it."""
+        if isinstance(node, ast.Name):
+            return [(self._name(node.id, node, state, frame), state)]
+        if isinstance(node, ast.Call):
+            return self.call(node, state, frame)
         place = self._place(frame.owner, node)
         match node:
             case ast.Constant(value=None | bool() | int() | float() | str() | bytes() as value):
                 return [(Constant(value, place=place), state)]
             case ast.Constant():
                 return [(Global("...", place=place), state)]
-            case ast.Name(id=name):
-                return [(self._name(name, node, state, frame), state)]
             case ast.Attribute(value=owner, attr=attr):
                 private = own_name(attr, frame)
                 return [
@@ -190,8 +192,6 @@ class Expressions(Things, ABC):
                     self._item(o, i, place, after)
                     for (o, i), after in self._several((owner, index), state, frame)
                 ]
-            case ast.Call():
-                return self.call(node, state, frame)
             case ast.BinOp(left=left, op=op, right=right):
                 return self._operation(_BINARY[type(op)], (left, right), place, state, frame)
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
@@ -287,11 +287,12 @@ class Expressions(Things, ABC):
         )
 
     def _name(self, name: str, node: ast.Name, state: State, frame: Frame) -> Term:
+        known = state.names.get(name)
+        if known is not None:
+            return known
         place = self._place(frame.owner, node)
-        if name == "self" and name not in state.names:
+        if name == "self":
             return replace(frame.self_term, place=place)
-        if name in state.names:
-            return state.names[name]
         return Global(self._dotted(name, frame), place=place)
 
     def _dotted(self, name: str, frame: Frame) -> str:
