@@ -43,6 +43,9 @@ _WRITES = ("out", "inplace", "key", "default_factory")
 #: Operators that hold their operands, where others compute something new.
 _DISPLAYS = ("tuple", "list", "set", "dict", "*", "and", "or")
 
+#: What has a meaning of its own in a glob.
+_WILD = frozenset("*?[")
+
 
 class Opaque(Expressions, ABC):
     """Knows what a call that is not looked into may change."""
@@ -153,7 +156,13 @@ class Opaque(Expressions, ABC):
 @lru_cache(maxsize=4096)
 def _matches(name: str, globs: tuple[str, ...]) -> bool:
     """Whether a name fits one of the globs; the same few functions are called all over."""
-    return any(fnmatchcase(name, glob) for glob in globs)
+    return name in globs or any(fnmatchcase(name, glob) for glob in _patterns(globs))
+
+
+@lru_cache(maxsize=64)
+def _patterns(globs: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that are more than a name: few, and each is compiled."""
+    return tuple(glob for glob in globs if not _WILD.isdisjoint(glob))
 
 
 def _is_tensor(cls: ClassValue | Foreign | None) -> bool:
