@@ -30,7 +30,7 @@ from auditor.registry import Table
 from auditor.ruleset.capabilities import Capability
 from auditor.sharing import Analyses
 from auditor.values import ClassValue, Place, PythonError, Undecided
-from auditor.verdicts import head_of, judged
+from auditor.verdicts import judged
 
 
 class OpenCondition(msgspec.Struct, frozen=True):
@@ -170,7 +170,8 @@ def _analysed(
             subject = Subject(judged(row, analysis), analysis, partial(analyzer.method, cls))
             row, own = findings.of(subject)
             found.extend(own)
-            heads.setdefault(cls.dotted, head_of(analysis, row.platform, asked.files))
+            if cls.dotted not in heads:
+                heads[cls.dotted] = asked.analyses.record(analysis, row.platform, asked.files)
         judgements.append(row)
     return tuple(judgements), tuple(heads.values()), tuple(found)
 

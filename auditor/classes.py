@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+import msgspec
 
 from auditor.facts import Assign, Bind, Class, Delete, Func, Handler, Name, Stmt
 from auditor.facts import Sequence as Display
@@ -84,8 +85,7 @@ def _mro_of(base: Value) -> Sequence[Value]:
     return (*linearise(base), _OBJECT) if isinstance(base, ClassValue) else (base, _OBJECT)
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """An attribute that the class has: who provides it, where, and how it got there."""
 
     owner: ClassValue
@@ -93,15 +93,13 @@ class Found:
     how: str
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(msgspec.Struct, frozen=True):
     """No class of the MRO has the attribute. ``foreign`` are the bases not looked into."""
 
     foreign: tuple[Foreign, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Open:
+class Open(msgspec.Struct, frozen=True):
     """It cannot be said whether the class has the attribute."""
 
     why: Undecided

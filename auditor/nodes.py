@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from functools import lru_cache
 
-#: Fields that hold a name, a number or a text in every kind of node that has them.
+#: Fields that hold a name, a number or a text in every kind of node that has them, or an operator
+#: or the context of a name: a fifth of all nodes, and nobody asks for them but by their owner.
 _PLAIN_FIELDS = frozenset(
-    "id attr arg module asname level lineno type_comment kind conversion is_async simple".split()
+    "id attr arg module asname level lineno type_comment kind conversion is_async simple "
+    "ctx op ops".split()
 )
 
 
@@ -24,7 +26,7 @@ _NODE_FIELDS = _NodeFields()
 
 
 def nodes_of(node: ast.AST) -> tuple[ast.AST, ...]:
-    """``node`` and all that is in it, in the order of :func:`ast.walk`."""
+    """``node`` and all in it but contexts and operators, in the order of :func:`ast.walk`."""
     return _walked(node)[0]
 
 
@@ -43,8 +45,8 @@ def _walked(node: ast.AST) -> tuple[tuple[ast.AST, ...], int]:
             depth, layer_end = depth + 1, len(found)
         for name in _NODE_FIELDS[type(one)]:
             value = getattr(one, name, None)
-            if isinstance(value, ast.AST):
-                found.append(value)
-            elif isinstance(value, list):
+            if value.__class__ is list:
                 found.extend([inner for inner in value if isinstance(inner, ast.AST)])
+            elif isinstance(value, ast.AST):
+                found.append(value)
     return tuple(found), depth

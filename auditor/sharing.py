@@ -19,11 +19,15 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from auditor.analysis import Analysis
+from auditor.coverage import Head
 from auditor.headpath.questions import Answers, mentions
 from auditor.processes import Log
 from auditor.program import Files
 from auditor.values import ClassValue
+from auditor.verdicts import head_of
 
 _Kept = tuple[Answers, Analysis]
 
@@ -43,6 +47,8 @@ class Analyses:
     ) -> None:
         self._known = known if known is not None else {}
         self._exchange = exchange
+        # By identity, with the analyses kept alive.
+        self._records: dict[int, tuple[Analysis, Head]] = {}
 
     def of(self, key: Hashable) -> Iterable[_Kept]:
         """The analyses of classes that look like this one, the other process's among them."""
@@ -67,6 +73,14 @@ class Analyses:
         self._known.setdefault(key, []).append((answers, analysis))
         if tell and self._exchange is not None:
             self._exchange.tell(key, answers, analysis)
+
+    def record(self, analysis: Analysis, platform: str, files: Files) -> Head:
+        """The record of an analysis, as one platform has it; written for the first one."""
+        known = self._records.get(id(analysis))
+        if known is None:
+            head = head_of(analysis, platform, files)
+            known = self._records[id(analysis)] = (analysis, head)
+        return structs.replace(known[1], platforms=(platform,))
 
     def in_two(self, logs: tuple[Log, Log], files: Files) -> tuple[Analyses, Analyses]:
         """The same analyses for this process, and for another that is forked next."""

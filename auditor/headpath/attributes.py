@@ -11,8 +11,9 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 from auditor.classes import linearise
 from auditor.headpath.bodies import Bodies
@@ -22,8 +23,7 @@ from auditor.nodes import nodes_of
 from auditor.values import ClassValue, Either, Foreign, Function, Place, Value
 
 
-@dataclass(frozen=True, slots=True)
-class Attribute:
+class Attribute(msgspec.Struct, frozen=True):
     """One possible value of an attribute.
 
     Attributes:
@@ -57,7 +57,8 @@ class Attributes:
         """The values that ``self.name`` may have; empty where no ``__init__`` assigns it."""
         key = (id(cls), name)
         if key not in self._known:
-            self._known[key] = self._find(cls, name)
+            order = ("values", linearise(cls), name)
+            self._known[key] = self._bodies.once(order, lambda: self._find(cls, name))
         return self._known[key]
 
     def _find(self, cls: ClassValue, name: str) -> tuple[Attribute, ...]:
@@ -247,6 +248,10 @@ def _items_of(display: ast.expr) -> list[ast.expr]:
             return []
 
 
+#: Nodes that may bind a name.
+_BINDING = frozenset((ast.Name, ast.arg, ast.MatchAs, ast.ExceptHandler, ast.Nonlocal, ast.Global))
+
+
 @lru_cache(maxsize=1024)
 def _locals(init: ast.FunctionDef) -> dict[str, list[ast.expr | None]]:
     """What local names of a function are assigned, each time; None for what is not an expression.
@@ -262,8 +267,12 @@ def _locals(init: ast.FunctionDef) -> dict[str, list[ast.expr | None]]:
             plain.add(id(target))
             found.setdefault(target.id, []).append(value)
     for inner in nodes_of(init):
+        if type(inner) not in _BINDING:
+            continue
         match inner:
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) if id(inner) not in plain:
+            case ast.Name(ctx=ast.Load()):
+                continue
+            case ast.Name(id=name) if id(inner) not in plain:
                 found.setdefault(name, []).append(None)
             case (
                 ast.arg(arg=name)

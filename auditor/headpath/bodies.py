@@ -6,8 +6,8 @@ Only the lines of the class or function are parsed, at the places where they sta
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Protocol, TypeVar
 
 from auditor import facts as f
 from auditor.headpath.questions import Answers, fingerprint
@@ -23,6 +23,7 @@ from auditor.values import ClassValue, Function, ModuleValue, Place, PythonError
 _MAX_NESTING = 100
 
 Functions = dict[str, ast.FunctionDef]
+_Found = TypeVar("_Found")
 
 
 class Bodies(Protocol):
@@ -50,6 +51,10 @@ class Bodies(Protocol):
 
     def function(self, cls: ClassValue, dotted: str) -> tuple[ClassValue, ast.FunctionDef] | None:
         """A function of the tree by its dotted name, with a class that stands for its module."""
+        ...
+
+    def once(self, key: Hashable, find: Callable[[], _Found]) -> _Found:
+        """What ``find`` gives, found for the first of those that ask for it."""
         ...
 
 
@@ -120,6 +125,11 @@ class SourceBodies:
         self._syntax = syntax
         self._outside = outside or {}
         self.asked: Answers = {}
+        # Known for as long as the run loads nothing: what names stand for and what is seen of it,
+        # and what was found of classes with what was asked for it.
+        self._loaded = (0, 0)
+        self._names: dict[tuple[ModuleValue, str], tuple[Value | None, Hashable]] = {}
+        self._found: dict[Hashable, tuple[Any, Answers]] = {}
 
     @property
     def run(self) -> ImportRun:
@@ -145,9 +155,52 @@ class SourceBodies:
 
     def named(self, cls: ClassValue, dotted: str) -> Value | None:
         """The value of a dotted name in the module of ``cls``, or None."""
-        value = self._named(cls.module, dotted)
-        self.asked[cls.module.name, dotted] = fingerprint(value)
+        value, answer = self._answer(cls.module, dotted)
+        self.asked[cls.module.name, dotted] = answer
         return value
+
+    def once(self, key: Hashable, find: Callable[[], _Found]) -> _Found:
+        """What ``find`` gives, found for the first of the analyses that ask for it.
+
+        It counts as asked for each of them. ``key`` holds all that it rests on beside names and
+        the syntax of the tree.
+        """
+        self._forget_when_loaded()
+        known = self._found.get(key)
+        if known is None:
+            before, self.asked = self.asked, {}
+            try:
+                known = find(), self.asked
+            finally:
+                before.update(self.asked)
+                self.asked = before
+            if not self._forget_when_loaded():
+                self._found[key] = known
+        else:
+            self.asked.update(known[1])
+        found: _Found = known[0]
+        return found
+
+    def _forget_when_loaded(self) -> bool:
+        """Whether the run has loaded something since it was asked last; names may differ then."""
+        loaded = (len(self._run.modules), len(self._run.paths_read))
+        if loaded == self._loaded:
+            return False
+        self._loaded = loaded
+        self._names.clear()
+        self._found.clear()
+        return True
+
+    def _answer(self, module: ModuleValue, dotted: str) -> tuple[Value | None, Hashable]:
+        """The value of a dotted name in a module, and what an analysis sees of it."""
+        self._forget_when_loaded()
+        known = self._names.get((module, dotted))
+        if known is None:
+            value = self._named(module, dotted)
+            known = value, fingerprint(value)
+            if not self._forget_when_loaded():
+                self._names[module, dotted] = known
+        return known
 
     def answers_alike(self, answers: Answers) -> bool:
         """Whether this run gives the same answers to what another was asked."""
@@ -155,8 +208,13 @@ class SourceBodies:
             module = self._run.modules.get(module_name)
             if not isinstance(module, ModuleValue):
                 return False
-            if fingerprint(self._named(module, dotted)) != answer:
+            value, own = self._answer(module, dotted)
+            if own is answer:
+                continue
+            if own != answer:
                 return False
+            if (module, dotted) in self._names:  # the next analysis has the same one
+                self._names[module, dotted] = value, answer
         return True
 
     def _named(self, module: ModuleValue, dotted: str) -> Value | None:

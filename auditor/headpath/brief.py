@@ -6,7 +6,7 @@ arithmetic that picks the layer of a draft step. The whole terms stand beside it
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from auditor.headpath.path import Branch, HeadPath, show_guard
 from auditor.headpath.state import Guard

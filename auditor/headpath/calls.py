@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import lru_cache
+
+from msgspec.structs import replace
 
 from auditor.classes import Missing, Open, linearise, own_attribute
 from auditor.headpath.arguments import bind, head_arguments, pairs
@@ -40,9 +41,6 @@ _MAX_DEPTH = 12
 
 #: More parts than this, and comparing terms costs more than an answer is worth.
 _MAX_SIZE = 2000
-
-#: Before the names of a caller, while a callee runs; no name of a program starts so.
-_CALLER = " "
 
 
 class Calls(Opaque):
@@ -448,22 +446,19 @@ class Calls(Opaque):
             reason = f"the arguments do not fit {function.name}()"
             return self._refused(reason, touched, place, state)
         inner = Frame(owner, owner, self_term or Self(), frame.depth + 1)
-        # The caller's names go along, out of reach, so that what is changed in place is changed
-        # for the caller as well.
-        callers = {f"{_CALLER}{name}": term for name, term in state.names.items()}
         passed = [t for t in bound.values() if isinstance(t, Part | Item) and is_model_part(t)]
         start = replace(
             state,
-            names={**callers, **bound},
+            names=bound,
+            callers=(*state.callers, state.names),
             hops=(*state.hops, place),
             entered=(*state.entered, _entered(function, owner)),
             passed=(*state.passed, *passed),
         )
         results: Values = []
         for outcome in self.body(function, start, inner):
-            names = outcome.state.names.items()
-            mine = {name[1:]: term for name, term in names if name.startswith(_CALLER)}
-            after = replace(outcome.state, names=mine)
+            *callers, mine = outcome.state.callers
+            after = replace(outcome.state, names=mine, callers=tuple(callers))
             # Where it raises, the value is never used: the statement that calls ends there.
             value = Constant(None, place=place) if outcome.value is None else outcome.value
             results.append((value, after))

@@ -72,7 +72,9 @@ class ChangesOf:
         """What may set attributes of an instance of ``cls``."""
         known = self._known.get(id(cls))
         if known is None:
-            known = self._known[id(cls)] = (cls, self._find(cls))
+            order = ("changes", linearise(cls))
+            changes = self._bodies.once(order, lambda: self._find(cls))
+            known = self._known[id(cls)] = (cls, changes)
         return known[1]
 
     def _find(self, cls: ClassValue) -> Changes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from auditor.headpath.equivalence import refused_alone
 from auditor.headpath.path import HeadPath
@@ -68,8 +69,13 @@ def of_processor(things: Things, processor: Term, rule: HeadRule) -> tuple[OneSi
     return tuple(found)
 
 
-def _raises(function: ast.FunctionDef) -> Iterator[tuple[str, int]]:
+@lru_cache(maxsize=64)  # the processor is the same for nearly all
+def _raises(function: ast.FunctionDef) -> tuple[tuple[str, int], ...]:
     """``raise ValueError if <test>`` for each conditional raise and assert of a function."""
+    return tuple(_raised(function))
+
+
+def _raised(function: ast.FunctionDef) -> Iterator[tuple[str, int]]:
     for node in nodes_of(function):
         match node:
             case ast.If(test=test, body=[*_, ast.Raise(exc=ast.Call(func=func)) as raised]):

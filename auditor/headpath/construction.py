@@ -9,6 +9,7 @@ as the same text are the same.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -69,10 +70,15 @@ class Construction:
         self._things = things
         self._bodies = bodies
         self._root = root
+        self._known: dict[Term, tuple[Built, ...]] = {}
 
     def built(self, term: Term) -> tuple[Built, ...]:
         """The calls that may build a part of the model."""
-        found = []
+        if term not in self._known:
+            self._known[term] = tuple(self._found(term))
+        return self._known[term]
+
+    def _found(self, term: Term) -> Iterator[Built]:
         for made in self._calls(term):
             names = self._parameters(made.cls)
             unread = (
@@ -82,8 +88,7 @@ class Construction:
             )
             arguments = self._arguments(made.call, names, made.scope)
             text = self._text(made.call, made.scope)
-            found.append(Built(text, arguments, made.where, unread))
-        return tuple(found)
+            yield Built(text, arguments, made.where, unread)
 
     def _parameters(self, cls: ClassValue | Foreign | None) -> tuple[str, ...]:
         """The parameters of the constructor of a class; none where it is not known."""

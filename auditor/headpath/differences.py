@@ -13,7 +13,6 @@ from auditor.headpath.terms import (
     Param,
     Part,
     Term,
-    children,
     is_model_part,
     may_be_same,
     walk,
@@ -45,8 +44,8 @@ def difference(left: Term | None, right: Term | None) -> bool | None:
         return _other_part(left, right)
     if type(left) is not type(right) or _symbol(left) != _symbol(right):
         return False
-    parts = list(zip(children(left), children(right), strict=False))
-    if len(children(left)) != len(children(right)):
+    parts = list(zip(left.parts(), right.parts(), strict=False))
+    if len(left.parts()) != len(right.parts()):
         return False
     found = [difference(a, b) for a, b in parts]
     return any(one is True for one in found) and False not in found

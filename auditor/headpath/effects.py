@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from auditor.headpath.state import State
 from auditor.headpath.terms import (
@@ -52,11 +53,13 @@ def changed_to(state: State, before: Term, after: Term, place: Place, rule: Head
 
     names = {name: now(term) for name, term in state.names.items()}
     stores = {part: now(term) for part, term in state.stores.items()}
+    held = tuple(map(now, state.held))
+    callers = tuple({name: now(term) for name, term in one.items()} for one in state.callers)
     for base in _bases(before, rule):
         if isinstance(base, Part):
             # An attribute is read again by its name, whoever holds its value meanwhile.
             stores.setdefault(base, after if base == before else why)
-    return replace(state, names=names, stores=stores)
+    return replace(state, names=names, stores=stores, held=held, callers=callers)
 
 
 def _may_share(left: Term, right: Term, rule: HeadRule) -> bool:

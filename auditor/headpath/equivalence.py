@@ -29,7 +29,6 @@ from auditor.headpath.terms import (
     Stored,
     Term,
     TopTokens,
-    children,
     show,
 )
 
@@ -144,7 +143,7 @@ def _subjects(test: Term) -> set[Term]:
         case Item(owner=owner):
             return _subjects(owner)
         case _:
-            return {subject for part in children(test) for subject in _subjects(part)}
+            return {subject for part in test.parts() for subject in _subjects(part)}
 
 
 def _difference(left: Logits, right: TopTokens) -> Difference | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from itertools import count
+from functools import lru_cache
+
+from msgspec.structs import replace
 
 from auditor.classes import Missing, linearise
 from auditor.headpath.attributes import Attribute, dotted_name
@@ -64,8 +66,8 @@ _OPERATOR_METHODS = {
 _NEGATED = {"is not": "is", "!=": "==", "not in": "in"}
 
 
-#: Before what is held while the rest of an expression is evaluated; no name starts so.
-_HELD = "#"
+#: On so many ways, the last ones first, is it looked up whether an expression gave a value before.
+_WAYS = 16
 
 _DISPLAYS: dict[type[ast.expr], str] = {ast.Tuple: "tuple", ast.List: "list", ast.Set: "set"}
 
@@ -75,7 +77,8 @@ class Expressions(Things, ABC):
 
     def __init__(self, root: ClassValue, bodies: Bodies, rule: HeadRule) -> None:
         super().__init__(root, bodies, rule)
-        self._held = count()
+        # What expressions gave on another way, by identity, with the nodes kept alive.
+        self._given: dict[int, deque[tuple[ast.expr, Frame, State, Values]]] = {}
 
     @abstractmethod
     def body(self, function: ast.FunctionDef, state: State, frame: Frame) -> Iterator[Outcome]:
@@ -112,7 +115,7 @@ class Expressions(Things, ABC):
             case ast.BoolOp(op=op, values=values):
                 yield from self._bool_branch(isinstance(op, ast.Or), values, state, frame)
             case _:
-                for term, after in self.expr(test, state, frame):
+                for term, after in self.given(test, state, frame):
                     yield from self._decide(term, after, self._place(frame.owner, test))
 
     def _bool_branch(
@@ -150,16 +153,33 @@ class Expressions(Things, ABC):
             case _:
                 return None
 
+    def given(self, node: ast.expr, state: State, frame: Frame) -> Values:
+        """As :meth:`expr`; where nothing that it rests on differs, what it gave on another way.
+
+        An expression that leaves the state alone has entered nothing and decided nothing, so it
+        rests on no guard: each of those gives a state of its own.
+        """
+        known = self._given.setdefault(id(node), deque(maxlen=_WAYS))
+        for _, where, at, values in known:
+            if where is frame and state.rests_alike(at, names_in(node)):
+                return [(term, state) for term, _ in values]
+        values = self.expr(node, state, frame)
+        if all(after is state for _, after in values):
+            known.appendleft((node, frame, state, values))
+        return values
+
     def expr(self, node: ast.expr, state: State, frame: Frame) -> Values:
         """The terms that an expression may stand for, each with the state after it."""
+        if isinstance(node, ast.Name):
+            return [(self._name(node.id, node, state, frame), state)]
+        if isinstance(node, ast.Call):
+            return self.call(node, state, frame)
         place = self._place(frame.owner, node)
         match node:
             case ast.Constant(value=None | bool() | int() | float() | str() | bytes() as value):
                 return [(Constant(value, place=place), state)]
             case ast.Constant():
                 return [(Global("...", place=place), state)]
-            case ast.Name(id=name):
-                return [(self._name(name, node, state, frame), state)]
             case ast.Attribute(value=owner, attr=attr):
                 private = own_name(attr, frame)
                 return [
@@ -172,8 +192,6 @@ class Expressions(Things, ABC):
                     self._item(o, i, place, after)
                     for (o, i), after in self._several((owner, index), state, frame)
                 ]
-            case ast.Call():
-                return self.call(node, state, frame)
             case ast.BinOp(left=left, op=op, right=right):
                 return self._operation(_BINARY[type(op)], (left, right), place, state, frame)
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
@@ -225,13 +243,21 @@ class Expressions(Things, ABC):
         self, nodes: Sequence[ast.expr], state: State, frame: Frame
     ) -> list[tuple[tuple[Term, ...], State]]:
         """Expressions in order; one that changes something changes what was evaluated before."""
+        if not nodes:
+            return [((), state)]
         if len(nodes) == 1:
             return [((term,), after) for term, after in self.expr(nodes[0], state, frame)]
-        keys = [f"{_HELD}{next(self._held)}" for _ in nodes]
-        states = [state]
-        for key, node in zip(keys, nodes, strict=True):
-            states = [s.bound(key, term) for at in states for term, s in self.expr(node, at, frame)]
-        return [(tuple(at.names[key] for key in keys), _without(at, keys)) for at in states]
+        ways = [(state, True)]
+        for node in nodes:
+            ways = [
+                (after.holding(term), unchanged and after is at)
+                for at, unchanged in ways
+                for term, after in self.expr(node, at, frame)
+            ]
+        count = len(nodes)
+        return [
+            (at.held[-count:], state if unchanged else at.released(count)) for at, unchanged in ways
+        ]
 
     def _operation(
         self, name: str, nodes: Sequence[ast.expr], place: Place, state: State, frame: Frame
@@ -261,11 +287,12 @@ class Expressions(Things, ABC):
         )
 
     def _name(self, name: str, node: ast.Name, state: State, frame: Frame) -> Term:
+        known = state.names.get(name)
+        if known is not None:
+            return known
         place = self._place(frame.owner, node)
-        if name == "self" and name not in state.names:
+        if name == "self":
             return replace(frame.self_term, place=place)
-        if name in state.names:
-            return state.names[name]
         return Global(self._dotted(name, frame), place=place)
 
     def _dotted(self, name: str, frame: Frame) -> str:
@@ -290,7 +317,8 @@ class Expressions(Things, ABC):
         if isinstance(owner, Global):
             return [(Global(f"{owner.name}.{name}", place=place), state)]
         part = Part(owner, name, place=place)
-        if part in state.stores:
+        # Looking a term up takes all of its parts: mostly nothing was stored.
+        if state.stores and part in state.stores:
             return [(state.stores[part], state)]
         known = self._overwritten(part, state)
         if known is not None:
@@ -325,7 +353,7 @@ class Expressions(Things, ABC):
         term = _item(owner, index, place)
         if self._defines(owner, "getitem"):
             return self._operated("[]", (owner, index), place, state)
-        if isinstance(term, Item) and term in state.stores:
+        if isinstance(term, Item) and state.stores and term in state.stores:
             return state.stores[term], state
         if isinstance(term, Item):
             return self._overwritten(term, state) or term, state
@@ -386,10 +414,6 @@ class Expressions(Things, ABC):
         return Unknown(reason, str(place), place=place)
 
 
-def _without(state: State, keys: Sequence[str]) -> State:
-    return replace(state, names={n: t for n, t in state.names.items() if n not in keys})
-
-
 def _item(owner: Term, index: Term, place: Place) -> Term:
     display = isinstance(owner, Operation) and owner.name in ("tuple", "list")
     if (
@@ -431,6 +455,13 @@ def _may_be_alias(value: Attribute) -> bool:
     if value.call is None:
         return True
     return any(isinstance(node, ast.Name) and node.id == "self" for node in nodes_of(value.call))
+
+
+@lru_cache(maxsize=4096)
+def names_in(node: ast.AST) -> tuple[str, ...]:
+    """The names in a piece of syntax."""
+    found = (inner.id for inner in nodes_of(node) if isinstance(inner, ast.Name))
+    return tuple(dict.fromkeys(found))
 
 
 def own_name(name: str, frame: Frame) -> str:

@@ -25,7 +25,6 @@ from auditor.headpath.terms import (
     Term,
     TopTokens,
     Unknown,
-    children,
 )
 from auditor.ruleset.target import target
 
@@ -101,7 +100,7 @@ class _Digests:
 def _in_order(term: Term) -> tuple[Term, ...]:
     """The parts of a term; keywords in the order of their names, since no call depends on it."""
     if not isinstance(term, Apply):
-        return children(term)
+        return term.parts()
     keywords = sorted(term.keywords, key=lambda pair: pair[0])
     return (term.function, *term.arguments, *(value for _, value in keywords))
 

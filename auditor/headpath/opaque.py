@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 from abc import ABC
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
+
+from msgspec.structs import replace
 
 from auditor.classes import Missing
 from auditor.headpath.effects import changed_to
@@ -41,6 +42,9 @@ _WRITES = ("out", "inplace", "key", "default_factory")
 
 #: Operators that hold their operands, where others compute something new.
 _DISPLAYS = ("tuple", "list", "set", "dict", "*", "and", "or")
+
+#: What has a meaning of its own in a glob.
+_WILD = frozenset("*?[")
 
 
 class Opaque(Expressions, ABC):
@@ -152,7 +156,13 @@ class Opaque(Expressions, ABC):
 @lru_cache(maxsize=4096)
 def _matches(name: str, globs: tuple[str, ...]) -> bool:
     """Whether a name fits one of the globs; the same few functions are called all over."""
-    return any(fnmatchcase(name, glob) for glob in globs)
+    return name in globs or any(fnmatchcase(name, glob) for glob in _patterns(globs))
+
+
+@lru_cache(maxsize=64)
+def _patterns(globs: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that are more than a name: few, and each is compiled."""
+    return tuple(glob for glob in globs if not _WILD.isdisjoint(glob))
 
 
 def _is_tensor(cls: ClassValue | Foreign | None) -> bool:

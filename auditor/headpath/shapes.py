@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from auditor.errors import RuleError
 from auditor.headpath.path import Branch, HeadPath
@@ -164,6 +165,7 @@ def _is_chosen(term: Term) -> bool:
     return False
 
 
+@lru_cache(maxsize=1024)
 def _parsed(text: str, rule: ShapeRule) -> ast.expr:
     try:
         return ast.parse(text, mode="eval").body

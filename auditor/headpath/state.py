@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from msgspec.structs import replace
 
 from auditor.headpath.terms import (
     Term,
@@ -12,43 +14,58 @@ from auditor.headpath.terms import (
 from auditor.values import ClassValue, Place
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """A condition of a branch, and how it comes out on it; ``asserted`` where else it raises."""
+class Guard(msgspec.Struct, frozen=True, eq=False):
+    """A condition of a branch, and how it comes out on it; ``asserted`` where else it raises.
+
+    Equal where both are the same, wherever it is asked.
+    """
 
     test: Term
     holds: bool
-    place: Place = field(compare=False)
-    asserted: bool = field(default=False, compare=False)
+    place: Place
+    asserted: bool = False
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Guard):
+            return False
+        return self.holds == other.holds and self.test == other.test
+
+    def __hash__(self) -> int:
+        return hash((self.test, self.holds))
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """Something that a method asserts or raises on the way."""
+class Check(msgspec.Struct, frozen=True, eq=False):
+    """Something that a method asserts or raises on the way; equal by its text."""
 
     text: str
-    place: Place = field(compare=False)
+    place: Place
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Check) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class Entered:
+class Entered(msgspec.Struct, frozen=True):
     """A method or function that was entered: its name, and the line that defines it."""
 
     name: str
     where: Place
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(msgspec.Struct, frozen=True, eq=False):
     """Where a branch of the run stands; ``raised`` is what it raises, when it does.
 
     ``passed`` are the parts of the model that were handed to a method as arguments. ``lost`` is why
     no attribute of the model is known any more, where that is so. ``entered`` are the methods of
-    ``hops``.
+    ``hops``. ``held`` are the terms of an expression of which more is to be evaluated, ``callers``
+    the names of the methods that called: both out of reach, and yet changed by what changes an
+    object in place.
     """
 
     names: Mapping[str, Term]
-    stores: Mapping[Term, Term] = field(default_factory=dict)
+    stores: Mapping[Term, Term] = {}
     guards: tuple[Guard, ...] = ()
     checks: tuple[Check, ...] = ()
     hops: tuple[Place, ...] = ()
@@ -56,10 +73,12 @@ class State:
     passed: tuple[Term, ...] = ()
     lost: Unknown | None = None
     entered: tuple[Entered, ...] = ()
+    held: tuple[Term, ...] = ()
+    callers: tuple[Mapping[str, Term], ...] = ()
 
     def bound(self, name: str, term: Term) -> State:
         """The state after ``name = term``."""
-        # Not by dataclasses.replace, which costs more than all else here: this is done most.
+        # Not by ``replace``, which takes twice as long: this is done most.
         return State(
             {**self.names, name: term},
             self.stores,
@@ -70,19 +89,35 @@ class State:
             self.passed,
             self.lost,
             self.entered,
+            self.held,
+            self.callers,
+        )
+
+    def holding(self, term: Term) -> State:
+        """The state while the rest of an expression is evaluated, of which ``term`` is a part."""
+        return replace(self, held=(*self.held, term))
+
+    def released(self, count: int) -> State:
+        """The state once all of an expression is evaluated, of which so many parts were held."""
+        return replace(self, held=self.held[:-count])
+
+    def rests_alike(self, other: State, names: Iterable[str]) -> bool:
+        """Whether these names stand for the same terms, and all attributes for what they did."""
+        return (
+            self.stores is other.stores
+            and self.lost is other.lost
+            and all(self.names.get(name) is other.names.get(name) for name in names)
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True, eq=False):
     """One end of a method: what it returns, or None in ``value`` where it raises."""
 
     value: Term | None
     state: State
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True, eq=False):
     """The method that runs: the class that defines it, and what ``self`` is in it."""
 
     owner: ClassValue | None

@@ -9,9 +9,10 @@ something else as well. Objects other than ``self`` are told by the attribute's 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from auditor.nodes import nodes_of
 
@@ -33,6 +34,9 @@ _FILLS = frozenset(
     "append extend insert update pop popitem remove clear setdefault "
     "__setitem__ __delitem__".split()
 )
+
+#: All of them, and ``vars``: what else is called sets nothing, but for hooks.
+_CALLED = _BUILTIN_SETTERS | _SLOT_SETTERS | SETTERS | _FILLS | {"vars"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +136,6 @@ def _joined(scans: list[_Scan]) -> Stores:
     return Stores(own, other, min(own_any, default=None), min(other_any, default=None), handed)
 
 
-#: Nodes that set something, or that say of a part that it is only read.
-_TELLING = (
-    ast.Call, ast.Attribute, ast.Subscript, ast.Compare, ast.For, ast.comprehension, ast.AnnAssign,
-    ast.keyword,
-)  # fmt: skip
-
-
 class _Scan:
     """One function, read for what it sets."""
 
@@ -159,24 +156,46 @@ class _Scan:
         self.own_any: int | None = None
         self.other_any: int | None = None
         self.handed: list[Handed] = []
-        plain = _plain_targets(function) if is_init else set()
-        harmless: set[int] = set()
+        self._plain = _plain_targets(function) if is_init else set()
+        self._harmless: set[int] = set()  # parts that are only read: what holds them comes first
         for node in nodes_of(function):
-            if not isinstance(node, _TELLING):
-                continue
-            match node:
-                case ast.Call():
-                    self._call(node)
-                case ast.Attribute(attr=attr) if attr in NAMESPACES:
-                    if id(node) not in harmless:
-                        self._set(node.value, None, node.lineno)
-                case ast.Attribute(ctx=ast.Store() | ast.Del()) if (
-                    id(node) not in plain and id(node) not in harmless
-                ):
-                    self._set(node.value, mangled(node.attr, cls), node.lineno)
-                case ast.Subscript(value=ast.Attribute() as held, ctx=ast.Store() | ast.Del()):
-                    self._set(held.value, mangled(held.attr, cls), node.lineno)
-            harmless.update(map(id, _read_only(node)))
+            read = _READ.get(type(node))
+            if read is not None:
+                read(self, node)
+
+    def _attribute(self, node: ast.Attribute) -> None:
+        if node.attr in NAMESPACES:
+            if id(node) not in self._harmless:
+                self._set(node.value, None, node.lineno)
+        elif (
+            not isinstance(node.ctx, ast.Load)
+            and id(node) not in self._plain
+            and id(node) not in self._harmless
+        ):
+            self._set(node.value, mangled(node.attr, self._cls), node.lineno)
+        if node.attr in _READS:
+            self._harmless.add(id(node.value))
+
+    def _subscript(self, node: ast.Subscript) -> None:
+        if isinstance(node.ctx, ast.Load):
+            self._harmless.add(id(node.value))
+        elif isinstance(node.value, ast.Attribute):
+            held = node.value
+            self._set(held.value, mangled(held.attr, self._cls), node.lineno)
+
+    def _comparison(self, node: ast.Compare) -> None:
+        self._harmless.update(map(id, node.comparators))
+
+    def _loop(self, node: ast.For | ast.comprehension) -> None:
+        self._harmless.add(id(node.iter))
+
+    def _annotation(self, node: ast.AnnAssign) -> None:
+        if node.value is None:
+            self._harmless.add(id(node.target))
+
+    def _keyword(self, node: ast.keyword) -> None:
+        if node.arg is None:
+            self._harmless.add(id(node.value))
 
     def _is_self(self, node: ast.AST) -> bool:
         match node:
@@ -199,6 +218,9 @@ class _Scan:
             self.other_any = self.other_any or line
 
     def _call(self, node: ast.Call) -> None:
+        if not _is_telling(node.func):
+            self._hand(node)
+            return
         match node:
             case ast.Call(func=ast.Name(id=name), args=[owner, key, *_]) if (
                 name in _BUILTIN_SETTERS
@@ -232,10 +254,18 @@ class _Scan:
         given: list[tuple[int | str, ast.expr]] = [*enumerate(node.args)]
         given += [(keyword.arg or "", keyword.value) for keyword in node.keywords]
         for position, value in given:
-            if any(self._is_self(one) for one in _held(value)):
+            if isinstance(value, ast.Constant | ast.Attribute):
+                continue  # most arguments
+            if any(map(self._is_self, _held(value))):
                 plain = position if self._is_self(value) else ""
                 function = ast.unparse(node.func) if _is_dotted(node.func) else ""
                 self.handed.append(Handed(function, plain, node.lineno, self._is_init))
+
+
+def _is_telling(function: ast.expr) -> bool:
+    """Whether the name of what is called says that it may set something."""
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return name in _CALLED or name.startswith("register_")
 
 
 def _held(value: ast.expr) -> Iterator[ast.expr]:
@@ -255,21 +285,12 @@ def _plain_targets(function: ast.FunctionDef) -> set[int]:
     return {id(target) for target in targets if isinstance(target, ast.Attribute)}
 
 
-def _read_only(node: ast.AST) -> Iterator[ast.AST]:
-    """Parts of ``node`` that it only reads: a namespace there is left as it is."""
-    match node:
-        case ast.Attribute(attr=attr, value=value) if attr in _READS:
-            yield value
-        case ast.Subscript(value=value, ctx=ast.Load()):
-            yield value
-        case ast.Compare(comparators=comparators):
-            yield from comparators
-        case ast.For(iter=value) | ast.comprehension(iter=value):
-            yield value
-        case ast.AnnAssign(target=target, value=None):
-            yield target
-        case ast.keyword(arg=None, value=value):
-            yield value
+#: Nodes that set something, or that say of a part that it is only read.
+_READ: dict[type[ast.AST], Callable[[_Scan, Any], None]] = {
+    ast.Call: _Scan._call, ast.Attribute: _Scan._attribute, ast.Subscript: _Scan._subscript,
+    ast.Compare: _Scan._comparison, ast.For: _Scan._loop, ast.comprehension: _Scan._loop,
+    ast.AnnAssign: _Scan._annotation, ast.keyword: _Scan._keyword,
+}  # fmt: skip
 
 
 def _text(node: ast.expr) -> str | None:

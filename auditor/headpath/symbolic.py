@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from auditor.headpath.arguments import parameters
 from auditor.headpath.attributes import dotted_name
@@ -151,7 +152,7 @@ class Symbolic(Calls):
             case ast.Return(value=None):
                 return [("return", Constant(None, place=self._place(frame.owner, node)), state)]
             case ast.Return(value=ast.expr() as value):
-                return [("return", t, s) for t, s in self.expr(value, state, frame)]
+                return [("return", t, s) for t, s in self.given(value, state, frame)]
             case ast.If(test=test, body=body, orelse=orelse):
                 ends: Ends = []
                 for holds, at in self._branch(test, state, frame):
@@ -246,7 +247,7 @@ class Symbolic(Calls):
 
     def _expression_statement(self, value: ast.expr, state: State, frame: Frame) -> Ends:
         """A call for its effect, which is in the state after it."""
-        return [("next", None, after) for _, after in self.expr(value, state, frame)]
+        return [("next", None, after) for _, after in self.given(value, state, frame)]
 
     def _augment(
         self, node: ast.AugAssign, target: ast.expr, load: ast.BinOp, state: State, frame: Frame
@@ -271,7 +272,7 @@ class Symbolic(Calls):
         self, targets: Sequence[ast.expr], value: ast.expr, state: State, frame: Frame
     ) -> Ends:
         ends: Ends = []
-        for term, at in self.expr(value, state, frame):
+        for term, at in self.given(value, state, frame):
             if self._sizes.of(term) > _MAX_SIZE:
                 term = self._unknown("a value too large to be written out", value, frame)
             after = [at]

@@ -7,7 +7,11 @@ term is readable (:func:`show`), and holds the place of its outermost part.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from auditor.values import Place
 
@@ -15,48 +19,73 @@ from auditor.values import Place
 Scalar = None | bool | int | float | str | bytes
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    place: Place | None = field(default=None, compare=False, kw_only=True)
+class _Placed(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """What all terms have: a place, direct parts, and equality by what they are built of.
+
+    A structure, since terms are made more often than anything else.
+    """
+
+    place: Place | None = None
+
+    def parts(self) -> tuple[Term, ...]:
+        """The direct parts of the term."""
+        return ()
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return type(self) is type(other) and self._built() == other._built()
+
+    def __hash__(self) -> int:
+        return hash(self._built())
+
+    def _built(self) -> Any:
+        """What tells a term from others of its kind."""
+        return _COMPARED[type(self)](self)
 
 
-@dataclass(frozen=True, slots=True)
-class Self(_Placed):
+#: Fields that say where a term stands, or what is known of it, and not what it is.
+_APART = ("place", "loose", "unset")
+
+
+class _Compared(dict[type[_Placed], Callable[[_Placed], Any]]):
+    """How the fields that tell terms of a kind apart are read; found once for each kind."""
+
+    def __missing__(self, kind: type[_Placed]) -> Callable[[_Placed], Any]:
+        names = [name for name in kind.__struct_fields__ if name not in _APART]
+        found = self[kind] = attrgetter(*names) if names else type
+        return found
+
+
+_COMPARED = _Compared()
+
+
+class Self(_Placed, frozen=True, eq=False):
     """The draft model."""
 
 
-@dataclass(frozen=True, slots=True)
-class Param(_Placed):
+class Param(_Placed, frozen=True, eq=False):
     """A parameter of the method that the engine calls."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Constant(_Placed):
+class Constant(_Placed, frozen=True, eq=False):
     """A literal. ``True``, ``1`` and ``1.0`` are three, though Python takes them for equal."""
 
     value: Scalar
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Constant) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-    def _key(self) -> tuple[type, str]:
+    def _built(self) -> tuple[type, str]:
         return type(self.value), repr(self.value)
 
 
-@dataclass(frozen=True, slots=True)
-class Global(_Placed):
+class Global(_Placed, frozen=True, eq=False):
     """A function, class or constant of a module, by its dotted name."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Part(_Placed):
+class Part(_Placed, frozen=True, eq=False):
     """An attribute (``self.model.lm_head``).
 
     ``loose`` where it may be another name for what some other attribute holds; ``unset`` where
@@ -65,37 +94,49 @@ class Part(_Placed):
 
     owner: Term
     name: str
-    loose: bool = field(default=False, compare=False, kw_only=True)
-    unset: bool = field(default=False, compare=False, kw_only=True)
+    loose: bool = False
+    unset: bool = False
+
+    def parts(self) -> tuple[Term, ...]:
+        """The object that has it."""
+        return (self.owner,)
 
 
-@dataclass(frozen=True, slots=True)
-class Item(_Placed):
+class Item(_Placed, frozen=True, eq=False):
     """``owner[index]``."""
 
     owner: Term
     index: Term
 
+    def parts(self) -> tuple[Term, ...]:
+        """Owner and index."""
+        return (self.owner, self.index)
 
-@dataclass(frozen=True, slots=True)
-class Operation(_Placed):
+
+class Operation(_Placed, frozen=True, eq=False):
     """An operator, or a display, over terms (``%``, ``tuple``, ``slice``, ``f-string``)."""
 
     name: str
     operands: tuple[Term, ...]
 
+    def parts(self) -> tuple[Term, ...]:
+        """The operands."""
+        return self.operands
 
-@dataclass(frozen=True, slots=True)
-class Apply(_Placed):
+
+class Apply(_Placed, frozen=True, eq=False):
     """A call that is not looked into: a kernel, a method of a tensor, a free function."""
 
     function: Term
     arguments: tuple[Term, ...]
     keywords: tuple[tuple[str, Term], ...] = ()
 
+    def parts(self) -> tuple[Term, ...]:
+        """The function, then the arguments."""
+        return (self.function, *self.arguments, *[value for _, value in self.keywords])
 
-@dataclass(frozen=True, slots=True)
-class Module(_Placed):
+
+class Module(_Placed, frozen=True, eq=False):
     """A submodule applied to its input; ``label`` is its class.
 
     ``kind`` is ``norm``, ``perhaps`` for what may give its input back, or ``other``.
@@ -106,47 +147,58 @@ class Module(_Placed):
     label: str
     arguments: tuple[Term, ...]
 
+    def parts(self) -> tuple[Term, ...]:
+        """The submodule, then its input."""
+        return (self.module, *self.arguments)
 
-@dataclass(frozen=True, slots=True)
-class Logits(_Placed):
+
+class _OfHead(_Placed, frozen=True, eq=False):
+    """Something that is computed from a head and hidden states."""
+
+    processor: Term
+    head: Term
+    hidden: Term
+    bias: Term | None = None
+
+    def parts(self) -> tuple[Term, ...]:
+        """Processor, head, hidden states, and the bias where there is one."""
+        bias = () if self.bias is None else (self.bias,)
+        return (self.processor, self.head, self.hidden, *bias)
+
+
+class Logits(_OfHead, frozen=True, eq=False):
     """The logits processor applied to a head and hidden states."""
 
-    processor: Term
-    head: Term
-    hidden: Term
-    bias: Term | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class TopTokens(_Placed):
+class TopTokens(_OfHead, frozen=True, eq=False):
     """What the logits processor has for tokens: the argmax of the same :class:`Logits`."""
 
-    processor: Term
-    head: Term
-    hidden: Term
-    bias: Term | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class Stored(_Placed):
+class Stored(_Placed, frozen=True, eq=False):
     """``base`` after ``base[index] = value``."""
 
     base: Term
     index: Term
     value: Term
 
+    def parts(self) -> tuple[Term, ...]:
+        """What it was, at which index, and what is there now."""
+        return (self.base, self.index, self.value)
 
-@dataclass(frozen=True, slots=True)
-class Changed(_Placed):
+
+class Changed(_Placed, frozen=True, eq=False):
     """``base`` after a method that changes it in place (``index_fill_``)."""
 
     base: Term
     method: str
     arguments: tuple[Term, ...]
 
+    def parts(self) -> tuple[Term, ...]:
+        """What it was, then the arguments of the method."""
+        return (self.base, *self.arguments)
 
-@dataclass(frozen=True, slots=True)
-class Unknown(_Placed):
+
+class Unknown(_Placed, frozen=True, eq=False):
     """Something that was not followed, and why; equal only by the same reason and place."""
 
     reason: str
@@ -159,37 +211,11 @@ Term = (
 )  # fmt: skip
 
 
-def children(term: Term) -> tuple[Term, ...]:
-    """The direct parts of a term."""
-    match term:
-        case Part(owner=owner):
-            return (owner,)
-        case Item(owner=owner, index=index):
-            return (owner, index)
-        case Operation(operands=operands):
-            return operands
-        case Apply(function=function, arguments=arguments, keywords=keywords):
-            return (function, *arguments, *(value for _, value in keywords))
-        case Module(module=module, arguments=arguments):
-            return (module, *arguments)
-        case Logits() | TopTokens():
-            bias = () if term.bias is None else (term.bias,)
-            return (term.processor, term.head, term.hidden, *bias)
-        case Stored(base=base, index=index, value=value):
-            return (base, index, value)
-        case Changed(base=base, arguments=arguments):
-            return (base, *arguments)
-        case _:
-            return ()
-
-
 def walk(term: Term) -> list[Term]:
     """The term and all its parts, outermost first."""
-    found, pending = [], [term]
-    while pending:
-        one = pending.pop(0)
-        found.append(one)
-        pending.extend(children(one))
+    found = [term]
+    for one in found:  # which grows meanwhile
+        found.extend(one.parts())
     return found
 
 
@@ -266,7 +292,7 @@ class Sizes:
         """The number of parts of ``term``, itself included."""
         known = self._known.get(id(term))
         if known is None:
-            known = self._known[id(term)] = (term, 1 + sum(map(self.of, children(term))))
+            known = self._known[id(term)] = (term, 1 + sum(map(self.of, term.parts())))
         return known[1]
 
 

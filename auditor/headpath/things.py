@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from enum import Enum
 
 from auditor.classes import Found, Lookup, Missing, Open, linearise, lookup, own_attribute
 from auditor.headpath.attributes import Attribute, Attributes, dotted_name
@@ -13,17 +14,18 @@ from auditor.headpath.stores import mangled
 from auditor.headpath.terms import (
     Changed,
     Constant,
+    Global,
     Item,
     Logits,
     Module,
     Operation,
+    Param,
     Part,
     Self,
     Sizes,
     Stored,
     Term,
     TopTokens,
-    children,
 )
 from auditor.ruleset.heads import HeadRule
 from auditor.values import Builtin, ClassValue, Foreign, Function, Place, Value
@@ -57,6 +59,15 @@ def _is_tensor(made: ClassValue | Foreign | None) -> bool:
 _HOOKS = ("__getattr__", "__getattribute__", "__setattr__", "__delattr__")
 
 
+class _NotAsked(Enum):
+    """What is known of a term before its class was asked for; None is an answer."""
+
+    NOT_ASKED = 0
+
+
+_NOT_ASKED = _NotAsked.NOT_ASKED
+
+
 class Things:
     """Knows the classes behind the terms of one draft class."""
 
@@ -72,6 +83,10 @@ class Things:
         self._kinds: dict[tuple[int, tuple[str, ...]], bool] = {}
         self._holders: dict[int, tuple[Term, bool]] = {}
         self._hooked: dict[int, tuple[ClassValue, bool]] = {}
+        self._by_name: dict[tuple[ClassValue, str], Lookup] = {}
+        self._methods: dict[
+            tuple[ClassValue, str, ClassValue | None], tuple[ClassValue, ast.FunctionDef] | None
+        ] = {}
         self._sizes = Sizes()
 
     def class_of(self, term: Term) -> ClassValue | Foreign | None:
@@ -98,9 +113,10 @@ class Things:
         if not isinstance(self.class_of(owner), ClassValue):
             return None
         key = (owner, name, item)
-        if key not in self._settled:
-            self._settled[key] = self._settled_class(owner, name, item)
-        return self._settled[key]
+        known = self._settled.get(key, _NOT_ASKED)
+        if isinstance(known, _NotAsked):
+            known = self._settled[key] = self._settled_class(owner, name, item)
+        return known
 
     def _settled_class(self, owner: Term, name: str, item: bool) -> ClassValue | Foreign | None:
         """The class that ``__init__`` says, unless something else may set the attribute."""
@@ -182,6 +198,14 @@ class Things:
         None where no class of the tree defines it with a ``def`` in its body, or where something
         that is no such ``def`` comes first: an assignment, a base that is not known.
         """
+        key = (cls, name, after)
+        if key not in self._methods:
+            self._methods[key] = self._method(cls, name, after)
+        return self._methods[key]
+
+    def _method(
+        self, cls: ClassValue, name: str, after: ClassValue | None
+    ) -> tuple[ClassValue, ast.FunctionDef] | None:
         members = linearise(cls)
         if after is not None and after in members:
             members = members[members.index(after) + 1 :]
@@ -221,6 +245,13 @@ class Things:
 
     def found(self, cls: ClassValue, name: str) -> Lookup:
         """What the class has under a name, private names as the bodies of classes mean them."""
+        known = self._by_name.get((cls, name))
+        if known is None:
+            known = self._by_name[cls, name] = self._lookup(cls, name)
+        return known
+
+    @staticmethod
+    def _lookup(cls: ClassValue, name: str) -> Lookup:
         for member in linearise(cls):
             if isinstance(member, ClassValue) and _bare(name, member) != name:
                 return own_attribute(member, _bare(name, member)) or lookup(cls, name)
@@ -257,10 +288,12 @@ class Things:
 
     def holds_processor(self, term: Term) -> bool:
         """Whether a term is the logits processor, or has it as a part."""
+        if isinstance(term, Constant | Global | Param):
+            return False
         known = self._holders.get(id(term))
         if known is None:
             holds = self.is_processor(self.class_of(term)) or any(
-                map(self.holds_processor, children(term))
+                map(self.holds_processor, term.parts())
             )
             known = self._holders[id(term)] = (term, holds)
         return known[1]
