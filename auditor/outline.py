@@ -4,8 +4,9 @@ An import runs no function body that nobody calls, and bodies are four fifths of
 a body stands can be told without a parser: it begins after the colon of a ``def`` and ends before
 the next line that is indented no deeper than the ``def``, unless that line is inside a string,
 inside brackets or continues a line that ends in a backslash. Strings and comments are the only
-tokens that hide others (*Lexical analysis* in the Python reference), so one pattern finds them;
-a line inside brackets leaves a closing bracket without its opening one, which does not parse.
+tokens that hide others (*Lexical analysis* in the Python reference), so one pattern finds them,
+and everything else is looked for in a text where they are covered; a line inside brackets leaves a
+closing bracket without its opening one, which does not parse.
 
 The outline keeps every line at its number. A body becomes one ``pass`` on the line where its last
 statement ends, so that the function ends where it did.
@@ -14,35 +15,38 @@ statement ends, so that the function ends where it did.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cache
 
-#: A comment or a whole string; the prefix of a string does not matter.
+#: A comment or a whole string, as a group; the prefix of a string does not matter.
 _HIDING = re.compile(
-    rb"#[^\n]*"
+    rb"(#[^\n]*"
     rb'|"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""'
     rb"|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'''"
     rb'|"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
-    rb"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'",
+    rb"|'[^'\\\n]*(?:\\.[^'\\\n]*)*')",
     re.DOTALL,
 )
-_BEFORE_DEF = re.compile(rb"( *)(?:async +)?")
-#: The head of most functions, up to the line end: no string, no comment, no colon but in brackets
-#: of one kind inside each other, and the one that ends it. What follows the arrow may give
-#: characters back: Python before 3.11.5 goes on in the wrong place where an alternative of a
-#: possessive group has matched in part (CPython issue 106052), and a colon could come there.
-_PLAIN_HEAD = re.compile(
-    rb"\w++\((?:[^()#'\"]|\([^()#'\"]*+\))*+\) *+"
-    rb"(?:->(?:[^\[\](){}:#'\"\n\\]|\[[^\[\](){}:#'\"\n\\]*+\])*)?:[ \t]*+(?:#[^\n]*+)?\n"
-)
-#: What matters on the way to the colon that ends the head of a function.
-_HEAD = re.compile(rb"[()\[\]{}:]|" + _HIDING.pattern, re.DOTALL)
-_BRACKETS = ((b"(", b")"), (b"[", b"]"), (b"{", b"}"))
-_REST_OF_LINE = re.compile(rb"[ \t]*(?:#[^\n]*)?\n")
-_DECLARED = re.compile(rb"\A(?:[^\n]*\n)?[^\n]*coding[:=]")
 #: What this does not follow: other line ends, form feeds and tabs change what indentation means.
 _FOREIGN = (b"\r", b"\f", b"\t", b"\0")
+#: Covers strings. No text that is followed has it, and it is no white space.
+_COVER = b"\0"
+_DECLARED = re.compile(rb"\A(?:[^\n]*\n)?[^\n]*coding[:=]")
+_BRACKETS = ((b"(", b")"), (b"[", b"]"), (b"{", b"}"))
+_UNTOLD = bytes(set(range(256)) - set(b"()[]{}\"'"))
+
+_BEFORE_DEF = re.compile(rb"( *)(?:async +)?")
+#: The head of most functions, up to the line end: no colon but in brackets of one kind inside each
+#: other, and the one that ends it. What follows the arrow may give characters back: Python before
+#: 3.11.5 goes on in the wrong place where an alternative of a possessive group has matched in part
+#: (CPython issue 106052), and a colon could come there.
+_PLAIN_HEAD = re.compile(
+    rb"\w++\((?:[^()]|\([^()]*+\))*+\) *+"
+    rb"(?:->(?:[^\[\](){}:\n\\]|\[[^\[\](){}:\n\\]*+\])*)?: *+\n"
+)
+#: What matters on the way to the colon that ends the head of a function.
+_HEAD = re.compile(rb"[()\[\]{}:]")
+_REST_OF_LINE = re.compile(rb" *\n")
 
 
 def outline(source: bytes) -> bytes | None:
@@ -55,79 +59,66 @@ def outline(source: bytes) -> bytes | None:
         return None
     # A line of its own before the first one lets every line begin after a line end.
     text = b"\n" + source + b"\n"
-    strings = _long_strings(text)
-    if strings is None:
+    covered = _covered(text)
+    if covered is None:
         return None
     kept: list[bytes] = []
     done = 0
-    for line, indent, name in _definitions(text):
-        if line < done or _inside(line, strings):
+    for line, indent, name in _definitions(covered):
+        if line < done:
             continue
-        body = _body_start(text, name)
-        if body is None:
-            continue
-        last = _last_line(text, body, _body_end(text, body, len(indent), strings), strings)
+        body = _body_start(covered, name)
+        last = _body_end(covered, body, len(indent)) if body is not None else None
         if last is None:
             continue
-        start, end = last
         kept.append(text[done:body])
-        kept.append(b"\n" * text.count(b"\n", body, start))
+        kept.append(b"\n" * text.count(b"\n", body, last))
         kept.append(indent + b" pass")
-        done = end
+        done = last
     kept.append(text[done:])
     return b"".join(kept)[1:]
 
 
-def _definitions(text: bytes) -> Iterator[tuple[int, bytes, int]]:
+def _covered(text: bytes) -> bytes | None:
+    """The text with its strings covered and its comments blank, each byte at its place.
+
+    None where quotes or brackets do not close.
+    """
+    pieces = _HIDING.split(text)
+    pieces[1::2] = [
+        (b" " if token.startswith(b"#") else _COVER) * len(token) for token in pieces[1::2]
+    ]
+    covered = b"".join(pieces)
+    told = covered.translate(None, _UNTOLD)
+    closed = all(told.count(one) == told.count(other) for one, other in _BRACKETS)
+    return covered if closed and b'"' not in told and b"'" not in told else None
+
+
+def _definitions(covered: bytes) -> Iterator[tuple[int, bytes, int]]:
     """Each ``def`` that begins a line: the line end before it, indentation, place of its name."""
-    at = text.find(b"def ")
+    at = covered.find(b"def ")
     while at >= 0:
-        line = text.rfind(b"\n", 0, at)
-        before = _BEFORE_DEF.fullmatch(text, line + 1, at)
+        line = covered.rfind(b"\n", 0, at)
+        before = _BEFORE_DEF.fullmatch(covered, line + 1, at)
         if before is not None:
             yield line, before[1], at + len(b"def ")
-        at = text.find(b"def ", at + 1)
+        at = covered.find(b"def ", at + 1)
 
 
-def _long_strings(text: bytes) -> list[tuple[int, int]] | None:
-    """Where the strings that span lines are; None where quotes or brackets do not close."""
-    strings: list[tuple[int, int]] = []
-    bare: list[bytes] = []
-    done = 0
-    for found in _HIDING.finditer(text):
-        start, end = found.span()
-        bare.append(text[done:start])
-        done = end
-        if b"\n" in found[0]:
-            strings.append((start, end))
-    bare.append(text[done:])
-    code = b"".join(bare)
-    closed = all(code.count(one) == code.count(other) for one, other in _BRACKETS)
-    return strings if closed and b'"' not in code and b"'" not in code else None
-
-
-def _inside(position: int, strings: list[tuple[int, int]]) -> int | None:
-    """The end of the string that ``position`` is inside, or None."""
-    index = bisect_right(strings, (position, len(strings) and strings[-1][1])) - 1
-    if index >= 0 and strings[index][0] < position < strings[index][1]:
-        return strings[index][1]
-    return None
-
-
-def _body_start(text: bytes, position: int) -> int | None:
+def _body_start(covered: bytes, position: int) -> int | None:
     """Where the line after a function's head begins; None where the body is on the same line."""
-    plain = _PLAIN_HEAD.match(text, position)
+    plain = _PLAIN_HEAD.match(covered, position)
     if plain is not None:
         return plain.end()
     depth = 0
-    for token in _HEAD.finditer(text, position):
+    for token in _HEAD.finditer(covered, position):
         match token[0]:
             case b"(" | b"[" | b"{":
                 depth += 1
             case b")" | b"]" | b"}":
                 depth -= 1
             case b":" if depth == 0:
-                rest = _REST_OF_LINE.match(text, token.end())
+                rest = _REST_OF_LINE.match(covered, token.end())
                 return rest.end() if rest else None
     return None
 
@@ -135,28 +126,14 @@ def _body_start(text: bytes, position: int) -> int | None:
 @cache
 def _shallow(indent: int) -> re.Pattern[bytes]:
     """The start of a statement that is indented by no more than ``indent`` spaces."""
-    return re.compile(rb"\n {0,%d}[^ \n#]" % indent)
+    return re.compile(rb"\n {0,%d}[^ \n]" % indent)
 
 
-def _body_end(text: bytes, body: int, indent: int, strings: list[tuple[int, int]]) -> int | None:
-    """The line end before the first line that is not in the body; None where it is not sure."""
-    position = body - 1
-    while found := _shallow(indent).search(text, position):
-        beyond = _inside(found.start(), strings)
-        if beyond is None:
-            return None if text[found.start() - 1 : found.start()] == b"\\" else found.start()
-        position = beyond
-    return len(text) - 1
-
-
-def _last_line(
-    text: bytes, body: int, end: int | None, strings: list[tuple[int, int]]
-) -> tuple[int, int] | None:
-    """Where the last line of a body's last statement starts and ends; None in an empty body."""
-    while end is not None and end > body:
-        start = text.rfind(b"\n", 0, end) + 1
-        line = text[start:end].strip()
-        if _inside(start, strings) or (line and not line.startswith(b"#")):
-            return start, end
-        end = start - 1
-    return None
+def _body_end(covered: bytes, body: int, indent: int) -> int | None:
+    """Where the last statement of a body ends; None where there is none, or it is not sure."""
+    beyond = _shallow(indent).search(covered, body - 1)
+    end = beyond.start() if beyond else len(covered)
+    statements = covered[body:end].rstrip(b" \n")
+    if not statements or statements.endswith(b"\\"):
+        return None
+    return body + len(statements)
