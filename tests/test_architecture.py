@@ -40,7 +40,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.facts",),
     ("auditor.values",),
     ("auditor.platforms",),
-    ("auditor.outline",),
     ("auditor.syntax",),
     ("auditor.classes",),
     ("auditor.releases",),
