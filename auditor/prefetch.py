@@ -37,6 +37,7 @@ class Prefetch:
         self._files = files
         self._modules = modules
         self._worker = Worker(parse_batch) if can_fork(processes) else None
+        #: Names that were come across, whether they are modules or not.
         self._seen: set[str] = set()
         #: Modules whose imports were not looked at yet.
         self._new: set[str] = set()
@@ -60,7 +61,7 @@ class Prefetch:
 
     def read(self, names: Iterable[str]) -> None:
         """Have the facts of these modules and of all that they may import at hand."""
-        first = _with_parents(names, self._modules)
+        first = _with_parents(names, self._modules, set())
         # Most of these define a class that will be reported, and then have to parse in full.
         self._waiting += self._files.wanted(GRAMMAR, self._paths(first))
         self._want(first)
@@ -74,8 +75,7 @@ class Prefetch:
 
     def _want(self, names: Iterable[str]) -> None:
         """Have these modules parsed that were not come across before, with their parents."""
-        new = _with_parents(names, self._modules) - self._seen
-        self._seen |= new
+        new = _with_parents(names, self._modules, self._seen)
         self._new |= new
         self._waiting += self._files.wanted(FACTS, self._paths(new))
 
@@ -132,10 +132,14 @@ class Prefetch:
         return sorted(map(self._path, names))
 
 
-def _with_parents(names: Iterable[str], modules: Mapping[str, tuple[str, bool]]) -> set[str]:
+def _with_parents(
+    names: Iterable[str], modules: Mapping[str, tuple[str, bool]], seen: set[str]
+) -> set[str]:
+    """The modules among some names and their parents, less those seen; all are seen afterwards."""
     found: set[str] = set()
     for name in names:
-        while name and name not in found:
+        while name and name not in seen:
+            seen.add(name)
             if name in modules:
                 found.add(name)
             name = name.rpartition(".")[0]

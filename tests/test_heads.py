@@ -144,7 +144,7 @@ def test_a_function_at_a_wrong_place_is_an_error(source: str) -> None:
     [
         "@d\n# why\n\ndef f(a: A):\n    return 1\n",
         "@d\nclass A:\n    def m(self, a: A): # here\n        return 1 # there\n\ndef f(): pass\n",
-        "class A:\n    @d\n    def m(self):\n        return 1\n    def n(self, b: B):\n        pass",
+        "class A:\n    @d\n    def m(self):\n        pass\n    def n(self, b: B):\n        pass",
         "@d\nasync \\\ndef f(a: A):\n    return 1\n",
         "if x:\n    pass\n    def f(a: A):\n        return 1\nelse:\n    pass; pass\n",
         "def f():\n    def g(a: A):\n        return 1\n    return g\n",

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from keyword import iskeyword
 from typing import NamedTuple
@@ -59,19 +58,13 @@ def read_head(parameters: bytes, result: bytes | None) -> Head | None:
             without calls, with no comments, and with strings covered.
         result: what stands behind the arrow, if there is one; the same holds of it.
     """
-    kinds = ""
-    heads: list[Head] = []
-    for piece in _pieces(parameters):
-        parameter = _parameter(piece.strip())
-        if parameter is None:
-            return None
-        kind, head = parameter
-        kinds += kind
-        if head is not None:
-            heads.append(head)
+    read = [_parameter(piece.strip()) for piece in _pieces(parameters)]
     returned = () if result is None else _annotation(result.strip())
-    if returned is None or not _ORDER.fullmatch(kinds):
+    known = [parameter for parameter in read if parameter is not None]
+    in_order = _ORDER.fullmatch("".join([kind for kind, _ in known]))
+    if returned is None or len(known) < len(read) or not in_order:
         return None
+    heads = [head for _, head in known if head is not None]
     return Head(
         tuple([name for head in heads for name in head.defaults]),
         tuple([name for head in heads for name in head.annotations]) + returned,
@@ -84,24 +77,24 @@ def is_identifier(name: str) -> bool:
     return _IDENTIFIER.fullmatch(name) is not None and not iskeyword(name)
 
 
-def _pieces(parameters: bytes) -> Iterator[bytes]:
+def _pieces(parameters: bytes) -> list[bytes]:
     """The parameters: what commas that stand in no brackets part; the last comma may be idle."""
     pieces = parameters.split(b",")
     if not pieces[-1].strip():
         pieces.pop()
-    if b"[" not in parameters:
-        yield from pieces
-        return
-    piece = b""
-    for part in pieces:
-        piece += part
-        if piece.count(b"[") == piece.count(b"]"):
-            yield piece
-            piece = b""
-        else:
-            piece += b","
-    if piece:
-        yield piece
+    return _rejoined(pieces) if b"[" in parameters else pieces
+
+
+def _rejoined(pieces: list[bytes]) -> list[bytes]:
+    """Pieces between commas, those that brackets hold together as one."""
+    whole: list[bytes] = []
+    held = b""
+    for piece in pieces:
+        held = held + b"," + piece if held else piece
+        if held.count(b"[") == held.count(b"]"):
+            whole.append(held)
+            held = b""
+    return [*whole, held] if held else whole
 
 
 @lru_cache(_REMEMBERED)

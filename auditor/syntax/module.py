@@ -6,7 +6,7 @@ import ast
 
 from auditor.facts import ModuleFacts, Unparsed
 from auditor.syntax.annotations import postpones_annotations
-from auditor.syntax.outline import outline
+from auditor.syntax.outline import Outline, outline
 from auditor.syntax.parsing import MAX_SOURCE_BYTES, parse
 from auditor.syntax.statements import Statements
 from auditor.syntax.text import SourceText
@@ -22,18 +22,21 @@ def module_facts(source: bytes, root: str) -> ModuleFacts | Unparsed:
         root: the top-level package the module belongs to; names imported from elsewhere are
             foreign, and attributes of foreign things are taken to exist.
     """
-    outlined = outline(source) if len(source) <= MAX_SOURCE_BYTES else None
-    tree = parse(outlined.text) if outlined is not None else None
-    if not isinstance(tree, ast.Module):
-        # The outline is not sure, or an error is to be told as it is in the whole file.
-        outlined, tree = None, parse(source)
+    tree, read = _top_level(source)
     if isinstance(tree, Unparsed):
         return tree
-    definitions = outlined.definitions if outlined is not None else {}
-    statements = Statements(
-        SourceText(source), root, postpones_annotations(tree), outlined=definitions
-    )
+    postponed = postpones_annotations(tree)
+    statements = Statements(SourceText(read.text), root, postponed, outlined=read.definitions)
     try:
         return ModuleFacts(statements.block(tree.body))
     except RecursionError:
         return Unparsed("is nested too deeply to be read", 0)
+
+
+def _top_level(source: bytes) -> tuple[ast.Module | Unparsed, Outline]:
+    """The syntax tree of the outline; that of the file where the outline is not sure."""
+    reduced = outline(source) if len(source) <= MAX_SOURCE_BYTES else None
+    tree = parse(reduced.text) if reduced is not None else None
+    if reduced is not None and isinstance(tree, ast.Module):
+        return tree, reduced
+    return parse(source), Outline(source, {})
