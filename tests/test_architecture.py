@@ -50,6 +50,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.processes",),
     ("auditor.program",),
     ("auditor.modules",),
+    ("auditor.bases",),
     ("auditor.prefetch",),
     ("auditor.builds",),
     ("auditor.environment",),
