@@ -49,7 +49,7 @@ def tool_salt() -> bytes:
     digest = hashlib.blake2b(digest_size=16)
     digest.update(f"{__version__} {sys.version_info[:2]}".encode())
     package = Path(__file__).parent
-    code = [package / "facts.py", package / "outline.py", *(package / "syntax").glob("*.py")]
+    code = [package / "facts.py", *(package / "syntax").glob("*.py")]
     for path in sorted(code):
         digest.update(path.read_bytes())
     return digest.digest()

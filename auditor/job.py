@@ -149,7 +149,7 @@ class Job:
             tables = self._read_tables(processes, ahead)
             if self._request.run_imports:
                 registries = {name.rpartition(".")[0] for name in self._tables.names}
-                ahead.read(registries | self._entry_modules())
+                ahead.read(registries | self._entry_modules(), self._entry_classes())
         return tables
 
     def _read_tables(self, processes: int | None, ahead: Prefetch) -> list[tuple[Platform, Table]]:
@@ -184,6 +184,12 @@ class Job:
         globs = self._request.architectures
         entries = self._tables.entries()
         return {entry.module for entry in entries if matches(entry.architecture, globs)}
+
+    def _entry_classes(self) -> set[tuple[str, str]]:
+        """The classes of those entries, each with its module."""
+        globs = self._request.architectures
+        entries = self._tables.entries()
+        return {(e.module, e.class_name) for e in entries if matches(e.architecture, globs)}
 
     def _asked(self) -> Asked:
         """What every platform is asked; read off the engine first."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from auditor import facts as f
+from auditor.bases import Bound, defining, hooked
 from auditor.processes import Worker, can_fork
 from auditor.program import FACTS, GRAMMAR, Files, Job, parse_batch
 
@@ -37,6 +38,7 @@ class Prefetch:
         self._files = files
         self._modules = modules
         self._worker = Worker(parse_batch) if can_fork(processes) else None
+        #: Names that were come across, whether they are modules or not.
         self._seen: set[str] = set()
         #: Modules whose imports were not looked at yet.
         self._new: set[str] = set()
@@ -58,12 +60,20 @@ class Prefetch:
         if not self._sent:
             self._hand_over(self._waiting)
 
-    def read(self, names: Iterable[str]) -> None:
-        """Have the facts of these modules and of all that they may import at hand."""
-        first = _with_parents(names, self._modules)
-        # Most of these define a class that will be reported, and then have to parse in full.
-        self._waiting += self._files.wanted(GRAMMAR, self._paths(first))
-        self._want(first)
+    def read(self, names: Iterable[str], classes: Iterable[Bound] = ()) -> None:
+        """Have the facts of these modules and of all that they may import at hand.
+
+        Of some classes, each in a module that has its name, it also is at hand whether the files
+        parse that define them and their bases: those that are reported have to parse in full.
+        """
+        self._want(names)
+        self._parse()
+        paths = sorted(defining(self._files, self._modules, classes))
+        self._waiting += self._files.wanted(GRAMMAR, paths)
+        self._parse()
+
+    def _parse(self) -> None:
+        """Parse what waits, and what that imports."""
         while self._new or self._waiting or self._sent:
             if len(self._waiting) < _FEW:
                 self._follow()
@@ -74,8 +84,7 @@ class Prefetch:
 
     def _want(self, names: Iterable[str]) -> None:
         """Have these modules parsed that were not come across before, with their parents."""
-        new = _with_parents(names, self._modules) - self._seen
-        self._seen |= new
+        new = _with_parents(names, self._modules, self._seen)
         self._new |= new
         self._waiting += self._files.wanted(FACTS, self._paths(new))
 
@@ -132,10 +141,14 @@ class Prefetch:
         return sorted(map(self._path, names))
 
 
-def _with_parents(names: Iterable[str], modules: Mapping[str, tuple[str, bool]]) -> set[str]:
+def _with_parents(
+    names: Iterable[str], modules: Mapping[str, tuple[str, bool]], seen: set[str]
+) -> set[str]:
+    """The modules among some names and their parents, less those seen; all are seen afterwards."""
     found: set[str] = set()
     for name in names:
-        while name and name not in found:
+        while name and name not in seen:
+            seen.add(name)
             if name in modules:
                 found.add(name)
             name = name.rpartition(".")[0]
@@ -149,11 +162,7 @@ def _imports(files: Files, name: str, modules: Mapping[str, tuple[str, bool]]) -
         return
     package = name if is_package else name.rpartition(".")[0]
     yield from _of_block(facts.body, package)
-    for stmt in facts.body:
-        if isinstance(stmt, f.Func) and stmt.name == "__getattr__":
-            hook = files.function(path, stmt)
-            if isinstance(hook, f.FunctionFacts):
-                yield from _of_block(hook.body, package)
+    yield from _of_block(hooked(files, path, facts.body), package)
 
 
 def _of_block(body: Iterable[f.Stmt], package: str) -> Iterator[str]:

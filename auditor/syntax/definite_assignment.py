@@ -55,17 +55,21 @@ class DefiniteAssignment:
 
     def _uses(self, nodes: Iterable[ast.AST]) -> tuple[str, ...]:
         """Dotted names read when ``nodes`` are evaluated, less those that surely exist."""
-        found: dict[str, None] = {}
+        found: list[str] = []
         for node in nodes:
-            if type(node) is ast.Name and self._prune and self._surely_exists(node.id, ""):
-                continue  # most annotations are one name
-            for dotted in names_read(node, []):
-                head, _, rest = dotted.partition(".")
-                if not (self._prune and self._surely_exists(head, rest)):
-                    found[dotted] = None
+            names_read(node, found)
+        return self._unsure(found)
+
+    def _unsure(self, read: Iterable[str]) -> tuple[str, ...]:
+        """Those of some dotted names that do not surely exist, each once."""
+        found: dict[str, None] = {}
+        for dotted in read:
+            if not (self._prune and self._surely_exists(dotted)):
+                found[dotted] = None
         return tuple(found)
 
-    def _surely_exists(self, head: str, rest: str) -> bool:
+    def _surely_exists(self, dotted: str) -> bool:
+        head, _, rest = dotted.partition(".")
         if head in self._sure:
             return not rest or head in self._foreign
         return not rest and head in _BUILTINS

@@ -3,18 +3,53 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from auditor.facts import Assign, Bind, Class, Const, Expr, Func, Name, Stmt
 from auditor.syntax.annotations import annotations_of, makes_calls
 from auditor.syntax.compound_statements import CompoundStatements
+from auditor.syntax.names import names_read
+from auditor.syntax.outline import Definition
 from auditor.syntax.parameters import with_defaults
+from auditor.syntax.text import SourceText
 
 
 class Definitions(CompoundStatements):
-    """Turns ``def`` and ``class`` into facts; the body of a function is not among them."""
+    """Turns ``def`` and ``class`` into facts; the body of a function is not among them.
+
+    Args:
+        source: the text of the file that they stand in.
+        root: the top-level package of the file; names imported from elsewhere are foreign.
+        postponed: whether annotations are not evaluated (PEP 563).
+        prune: leave out names that surely exist; otherwise every read counts.
+        outlined: the functions without their heads, by the line of what is left of them.
+    """
+
+    def __init__(
+        self,
+        source: SourceText,
+        root: str,
+        postponed: bool,
+        prune: bool = True,
+        outlined: Mapping[int, Definition] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(source, root, postponed, prune)
+        self._outlined = outlined
+
+    def _pass(self, node: ast.Pass) -> Iterator[Stmt]:
+        outlined = self._outlined.get(node.lineno)
+        if outlined is not None:
+            assert node.end_lineno is not None
+            yield self._outlined_function(outlined, [], outlined.line, node.end_lineno)
 
     def _functiondef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Stmt]:
+        start = node.decorator_list[0].lineno if node.decorator_list else node.lineno
+        end = node.end_lineno or node.lineno
+        outlined = self._outlined.get(node.lineno)
+        if outlined is not None:
+            yield self._outlined_function(outlined, node.decorator_list, start, end)
+            return
         arguments = node.args
         read: list[ast.expr] = [*node.decorator_list, *arguments.defaults]
         read += [default for default in arguments.kw_defaults if default is not None]
@@ -26,13 +61,27 @@ class Definitions(CompoundStatements):
         yield Func(
             node.name,
             node.lineno,
-            node.decorator_list[0].lineno if node.decorator_list else node.lineno,
-            node.end_lineno or node.lineno,
-            tuple(self.expr(decorator) for decorator in node.decorator_list),
+            start,
+            end,
+            self._exprs(node.decorator_list),
             self._uses(read),
             self._late_defaults(arguments),
         )
         self._bind([node.name])
+
+    def _outlined_function(
+        self, outlined: Definition, decorators: list[ast.expr], start: int, end: int
+    ) -> Func:
+        """A function whose head was not parsed."""
+        line, name, head = outlined
+        read = [name for decorator in decorators for name in names_read(decorator, [])]
+        read += head.defaults
+        if not self._postponed:
+            read += head.annotations
+        uses = self._unsure(read)
+        function = Func(name, line, start, end, self._exprs(decorators), uses, head.late)
+        self._bind([name])
+        return function
 
     def _late_defaults(self, arguments: ast.arguments) -> tuple[tuple[str, Expr], ...]:
         """Default values other than constants and what a foreign module has."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from auditor.facts import ModuleFacts, Unparsed
-from auditor.outline import outline
 from auditor.syntax.annotations import postpones_annotations
+from auditor.syntax.outline import Outline, outline
 from auditor.syntax.parsing import MAX_SOURCE_BYTES, parse
 from auditor.syntax.statements import Statements
 from auditor.syntax.text import SourceText
@@ -22,18 +22,21 @@ def module_facts(source: bytes, root: str) -> ModuleFacts | Unparsed:
         root: the top-level package the module belongs to; names imported from elsewhere are
             foreign, and attributes of foreign things are taken to exist.
     """
-    tree = _top_level(source)
+    tree, read = _top_level(source)
     if isinstance(tree, Unparsed):
         return tree
-    statements = Statements(SourceText(source), root, postpones_annotations(tree))
+    postponed = postpones_annotations(tree)
+    statements = Statements(SourceText(read.text), root, postponed, outlined=read.definitions)
     try:
         return ModuleFacts(statements.block(tree.body))
     except RecursionError:
         return Unparsed("is nested too deeply to be read", 0)
 
 
-def _top_level(source: bytes) -> ast.Module | Unparsed:
-    """The syntax tree without function bodies, or with them where the outline is not sure."""
+def _top_level(source: bytes) -> tuple[ast.Module | Unparsed, Outline]:
+    """The syntax tree of the outline; that of the file where the outline is not sure."""
     reduced = outline(source) if len(source) <= MAX_SOURCE_BYTES else None
-    tree = parse(reduced) if reduced is not None else None
-    return tree if isinstance(tree, ast.Module) else parse(source)
+    tree = parse(reduced.text) if reduced is not None else None
+    if reduced is not None and isinstance(tree, ast.Module):
+        return tree, reduced
+    return parse(source), Outline(source, {})
