@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from auditor.contracts.contract import Contracts, Engine
@@ -10,12 +10,16 @@ from auditor.contracts.kept import EngineFacts, FileRead, KeptFacts, Recorder
 from auditor.engine import GuardSite, Sources, guard_sites
 from auditor.loading import outside_stores
 from auditor.memo import answer_digest, tool_digest
-from auditor.processes import Beside, can_fork
+from auditor.processes import Worker, can_fork
 from auditor.program import Files
 from auditor.ruleset.capabilities import Capability
 from auditor.ruleset.engine import engine_rule
 from auditor.sources.cache import Cache, CacheConfig
 from auditor.tables import Tables
+from auditor.values import Place
+
+#: Architectures, and those of them that draft as models of their own.
+Drafts = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 class EngineReading:
@@ -57,8 +61,9 @@ class EngineReading:
         self._tables = tables
         self._folder = folder
         self._known = known
-        self._beside: Beside | None = None
-        self._begun_for = self._drafts()
+        self._worker: Worker | None = None
+        #: What the second process was asked for.
+        self._begun_for: Drafts | None = None
         self.blob: bytes | None = None
         self.read: tuple[FileRead, ...] = ()
 
@@ -67,38 +72,65 @@ class EngineReading:
         """Whether it matters who calls the capability: where it must pick the same token."""
         return self._capability.agrees_with is not None
 
+    def start(self, processes: int | None) -> None:
+        """Have a second process read the files, where there may be one, before drafts are known."""
+        if self._worker is None and self.matters and can_fork(processes):
+            self._worker = Worker(self._answered)
+            self._worker.send([])
+
     def begin(self, processes: int | None) -> None:
-        """Have a second process read, where there may be one; again if there are more drafts."""
-        if not self.matters or not can_fork(processes):
-            return
-        if self._beside is None or self._begun_for != self._drafts():
+        """Have it go on for the drafts that are known by now; again if there are more."""
+        drafts = self._drafts()
+        if self._begun_for not in (None, drafts):
             self.leave()
-            self._beside, self._begun_for = Beside(self._read), self._drafts()
+        self.start(processes)
+        if self._worker is not None and self._begun_for is None:
+            self._worker.send([drafts])
+            self._begun_for = drafts
 
     def leave(self) -> None:
         """End the second process: nobody asks for what it reads."""
-        if self._beside is not None:
-            self._beside.close()
-            self._beside = None
+        if self._worker is not None:
+            self._worker.close()
+        self._worker = self._begun_for = None
 
     def facts(self) -> EngineFacts:
         """What the engine says; where the token does not matter, only where it probes."""
         if not self.matters:
             return EngineFacts(Contracts(guards=self._guards(self._files)))
-        self.blob = self._beside.result() if self._beside is not None else self._read()
-        self._beside = None
-        facts, self.read = self._kept().taken(self.blob)
+        drafts = self._drafts()
+        self.blob = self._received() or self._read(drafts)
+        facts, self.read = self._kept(drafts).taken(self.blob)
         return facts
 
-    def _read(self) -> bytes:
+    def _received(self) -> bytes | None:
+        """What the second process has read; None where it did not."""
+        if self._worker is None or self._begun_for is None:
+            return None
+        self._worker.receive()  # that it has read the files
+        blobs = self._worker.receive()
+        self.leave()
+        return blobs[0] if blobs else None
+
+    def _answered(self, asked: Sequence[Drafts]) -> list[bytes]:
+        """What the second process does; asked for no drafts, it reads what none decides."""
+        if not asked:
+            # Not kept here: who reads a file again is answered from memory.
+            self._guards(self._files)
+            self._outside(self._files)
+        return [self._read(drafts) for drafts in asked]
+
+    def _read(self, drafts: Drafts) -> bytes:
         def read(files: Recorder) -> EngineFacts:
             engine = Engine(files, self._modules, self._capability, engine_rule())
-            contracts = engine.contracts(*self._drafts(), self._guards(files))
-            rule = self._capability.guard
-            outside = outside_stores(files, self._paths, rule.search) if rule is not None else {}
-            return EngineFacts(contracts, outside)
+            contracts = engine.contracts(*drafts, self._guards(files))
+            return EngineFacts(contracts, self._outside(files))
 
-        return self._kept().get(read, self._known)
+        return self._kept(drafts).get(read, self._known)
+
+    def _outside(self, files: Sources) -> Mapping[str, Place]:
+        rule = self._capability.guard
+        return outside_stores(files, self._paths, rule.search) if rule is not None else {}
 
     def _guards(self, files: Sources) -> tuple[GuardSite, ...]:
         rule = self._capability.guard
@@ -107,12 +139,12 @@ class EngineReading:
         probed = self._capability.probed
         return guard_sites(files, self._paths, rule.search, probed, rule.functions)
 
-    def _drafts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _drafts(self) -> Drafts:
         """The architectures of the tables so far, and those that draft as models of their own."""
         return self._tables.architectures(), self._tables.independent()
 
-    def _kept(self) -> KeptFacts:
+    def _kept(self, drafts: Drafts) -> KeptFacts:
         modules = sorted(self._modules.items())
-        asked = (tool_digest(), self._capability, self._drafts(), modules, self._paths)
+        asked = (tool_digest(), self._capability, drafts, modules, self._paths)
         cache = Cache(CacheConfig(self._folder))
         return KeptFacts(cache, self._files, asked, answer_digest)

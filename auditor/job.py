@@ -144,6 +144,7 @@ class Job:
     def _prepared(self, processes: int | None) -> list[tuple[Platform, Table]]:
         """The platforms with their tables, once the files that they need are at hand."""
         self._tables.read.clear()
+        self._engine.start(processes)
         modules = self.program.modules
         with Prefetch(self.files, modules, processes if self._request.run_imports else 1) as ahead:
             tables = self._read_tables(processes, ahead)

@@ -8,7 +8,7 @@ import random
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -95,16 +95,16 @@ def test_who_calls_is_asked_again_where_a_later_platform_has_more_drafts(
     tree = write(tmp_path / "tree", {INIT: WITH_METHOD, REGISTRY: table})
     expected = document(tree, processes=1)
     read: list[str] = []
-    beside = processes.Beside
+    worker = processes.Worker
 
-    def counted(function: Callable[[], bytes]) -> object:
+    def counted(function: Callable[[Sequence[object]], list[bytes]]) -> object:
         read.append(function.__name__)
-        return beside(function)
+        return worker(function)
 
-    monkeypatch.setattr(engine_reading, "Beside", counted)
+    monkeypatch.setattr(engine_reading, "Worker", counted)
     assert document(tree, processes=2) == expected
     assert b'"Second"' in expected
-    assert read == ["_read", "_read"]
+    assert read == ["_answered", "_answered"]
 
 
 def test_two_processes_give_the_same_bytes_as_one_for_a_single_platform(tree: Path) -> None:
@@ -501,7 +501,7 @@ def test_no_second_process_is_left_behind_an_error(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(*where, fails)
-    monkeypatch.setattr(EngineReading, "_read", lambda _: time.sleep(600))
+    monkeypatch.setattr(EngineReading, "_read", lambda *_: time.sleep(600))
     with pytest.raises(KeyboardInterrupt):
         document(tree, processes=2)
     assert multiprocessing.active_children() == []
@@ -520,6 +520,24 @@ def test_a_second_process_that_dies_changes_no_answer(
 
     monkeypatch.setattr(job, "ask", dies_in_a_child)
     assert document(tree, processes=2) == expected
+
+
+def test_a_second_process_that_dies_reading_the_engine_changes_no_answer(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = document(tree, processes=1)
+    asked: list[object] = []
+    read = EngineReading._read
+
+    def noted(reading: EngineReading, drafts: engine_reading.Drafts) -> bytes:
+        asked.append(drafts)
+        return read(reading, drafts)
+
+    monkeypatch.setattr(EngineReading, "_answered", lambda *_: os._exit(9))
+    monkeypatch.setattr(EngineReading, "_read", noted)
+    assert document(tree, processes=2) == expected
+    assert len(asked) == 1
+    assert multiprocessing.active_children() == []
 
 
 def test_facts_are_the_same_from_the_cache_and_from_the_file(tree: Path, tmp_path: Path) -> None:

@@ -54,8 +54,7 @@ class Bearing:
             case ast.AnnAssign(target=target) | ast.AugAssign(target=target):
                 return self._is_wanted(target, frame)
             case ast.If() | ast.For() | ast.While() | ast.With() | ast.Try():
-                inner = [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.stmt)]
-                return any(self.bears(one, frame) for one in inner)
+                return any(self.bears(one, frame) for one in _parts(node)[0])
             case _:
                 return False
 
@@ -135,7 +134,7 @@ class Bearing:
 
     def _collect(self, node: ast.stmt, frame: Frame, wanted: set[str]) -> bool:
         """Add the names that a statement reads, if it acts; whether it does."""
-        inner = [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.stmt)]
+        inner, reads = _parts(node)
         found = [self._collect(one, frame, wanted) for one in inner]
         acts = any(found)
         match node:
@@ -150,9 +149,7 @@ class Bearing:
             case _:
                 pass
         if acts:
-            for child in ast.iter_child_nodes(node):
-                if isinstance(child, ast.expr):
-                    wanted |= _read(child)
+            wanted |= reads
         return acts
 
     def matters(self, node: ast.If, frame: Frame) -> bool:
@@ -166,7 +163,7 @@ class Bearing:
     def _acts(self, node: ast.stmt, frame: Frame) -> bool:
         key = id(node)
         if key not in self._acting:
-            inner = [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.stmt)]
+            inner = _parts(node)[0]
             self._acting[key] = (
                 any(self._acts(one, frame) for one in inner)
                 if inner
@@ -185,7 +182,14 @@ def _is_mere(node: ast.stmt) -> bool:
     return isinstance(node, ast.Raise | ast.Import | ast.ImportFrom | ast.Pass | ast.Assert)
 
 
-@lru_cache(maxsize=4096)  # once more for each time that a function's names have grown
-def _read(node: ast.expr) -> frozenset[str]:
-    """The local names that an expression reads."""
-    return frozenset(one.id for one in nodes_of(node) if isinstance(one, ast.Name))
+@lru_cache(maxsize=4096)  # asked once more each time that a function's wanted names have grown
+def _parts(node: ast.stmt) -> tuple[tuple[ast.stmt, ...], frozenset[str]]:
+    """The statements directly in a statement, and the local names that its expressions read."""
+    children = tuple(ast.iter_child_nodes(node))
+    expressions = [one for one in children if isinstance(one, ast.expr)]
+    return (
+        tuple(one for one in children if isinstance(one, ast.stmt)),
+        frozenset(
+            name.id for one in expressions for name in nodes_of(one) if isinstance(name, ast.Name)
+        ),
+    )

@@ -123,7 +123,7 @@ class Drafters:
                 return f"the base {member} of {cls} was not found"
         return ""
 
-    def _is_guard(self, node: ast.AST) -> bool:
+    def _is_guard(self, node: ast.Call) -> bool:
         match node:
             case ast.Call(
                 func=ast.Name(id="hasattr"), args=[owner, ast.Constant(value=str() as name)]
@@ -155,17 +155,19 @@ class Drafters:
         key = (owner, function.name)
         if key not in self._read_already:
             path = self._names.path(owner.module)
-            nodes = list(nodes_of(function))
-            calls = calls_in(function, path, self._methods, owner.name, nodes)
+            nodes = nodes_of(function)
+            called = [node for node in nodes if isinstance(node, ast.Call)]
+            read = (node for node in nodes if isinstance(node, ast.Attribute))
+            calls = calls_in(function, path, self._methods, owner.name, called)
             self._read_already[key] = _Method(
                 tuple(call for call in calls if call.receiver == self._model),
-                tuple(dict.fromkeys(_references(nodes, owner))),
-                any(map(self._is_guard, nodes)),
+                tuple(dict.fromkeys(_references(read, owner))),
+                any(map(self._is_guard, called)),
             )
         return self._read_already[key]
 
 
-def _references(nodes: Iterable[ast.AST], owner: Ref) -> Iterator[tuple[str, Ref | None]]:
+def _references(nodes: Iterable[ast.Attribute], owner: Ref) -> Iterator[tuple[str, Ref | None]]:
     """The methods that a function may call: of ``self``, or of ``super()`` after its class."""
     for node in nodes:
         match node:
@@ -184,7 +186,7 @@ def calls_in(
     cls: str = "",
     nodes: Iterable[ast.AST] | None = None,
 ) -> Iterator[Call]:
-    """The calls of ``methods`` in a function, in order; ``nodes`` are its nodes where known."""
+    """The calls of ``methods`` in a function, in order; ``nodes`` are its calls where known."""
     found = [
         node
         for node in (nodes_of(function) if nodes is None else nodes)
