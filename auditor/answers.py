@@ -30,7 +30,7 @@ from auditor.registry import Table
 from auditor.ruleset.capabilities import Capability
 from auditor.sharing import Analyses
 from auditor.values import ClassValue, Place, PythonError, Undecided
-from auditor.verdicts import judged
+from auditor.verdicts import head_of, judged
 
 
 class OpenCondition(msgspec.Struct, frozen=True):
@@ -171,7 +171,8 @@ def _analysed(
             row, own = findings.of(subject)
             found.extend(own)
             if cls.dotted not in heads:
-                heads[cls.dotted] = asked.analyses.record(analysis, row.platform, asked.files)
+                write = partial(head_of, analysis, row.platform, asked.files)
+                heads[cls.dotted] = asked.analyses.record(analysis, row.platform, write)
         judgements.append(row)
     return tuple(judgements), tuple(heads.values()), tuple(found)
 

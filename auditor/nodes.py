@@ -17,8 +17,8 @@ class _NodeFields(dict[type[ast.AST], tuple[str, ...]]):
     """The fields in which a kind of node may hold others; computed once for each kind."""
 
     def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
-        fields = tuple(name for name in kind._fields if name not in _PLAIN_FIELDS)
-        self[kind] = fields
+        names = () if kind is ast.Constant else kind._fields
+        fields = self[kind] = tuple(name for name in names if name not in _PLAIN_FIELDS)
         return fields
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +27,6 @@ from auditor.headpath.questions import Answers, mentions
 from auditor.processes import Log
 from auditor.program import Files
 from auditor.values import ClassValue
-from auditor.verdicts import head_of
 
 _Kept = tuple[Answers, Analysis]
 
@@ -74,12 +73,11 @@ class Analyses:
         if tell and self._exchange is not None:
             self._exchange.tell(key, answers, analysis)
 
-    def record(self, analysis: Analysis, platform: str, files: Files) -> Head:
-        """The record of an analysis, as one platform has it; written for the first one."""
+    def record(self, analysis: Analysis, platform: str, write: Callable[[], Head]) -> Head:
+        """The record of an analysis, as one platform has it; ``write`` does so for the first."""
         known = self._records.get(id(analysis))
         if known is None:
-            head = head_of(analysis, platform, files)
-            known = self._records[id(analysis)] = (analysis, head)
+            known = self._records[id(analysis)] = (analysis, write())
         return structs.replace(known[1], platforms=(platform,))
 
     def in_two(self, logs: tuple[Log, Log], files: Files) -> tuple[Analyses, Analyses]:

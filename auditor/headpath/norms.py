@@ -176,9 +176,11 @@ def _without_index(term: Term) -> str:
 def convention(forward: Forward, logits: HeadPath, rule: HeadRule) -> Convention | None:
     """The norm convention of a class; None where it has no ``forward`` or no head is reached."""
     heads = [branch.head_term for branch in logits.branches]
+    if not heads or any(head is None for head in heads):
+        return None  # without running what costs most
     outcomes = [o.value for o in forward.run("forward") if o.value is not None]
     returned = [value for value in outcomes if not _is_intermediate(value, rule)]
-    if not returned or not heads or any(head is None for head in heads):
+    if not returned:
         return None
     positions = _positions(returned, rule)
     applied = {norm_of(head.hidden) for head in heads if head is not None}

@@ -290,6 +290,8 @@ class Sizes:
 
     def of(self, term: Term) -> int:
         """The number of parts of ``term``, itself included."""
+        if isinstance(term, Param | Constant | Global):
+            return 1
         known = self._known.get(id(term))
         if known is None:
             known = self._known[id(term)] = (term, 1 + sum(map(self.of, term.parts())))

@@ -59,6 +59,15 @@ def _is_tensor(made: ClassValue | Foreign | None) -> bool:
 _HOOKS = ("__getattr__", "__getattribute__", "__setattr__", "__delattr__")
 
 
+def _names_to(part: Term) -> list[str | None]:
+    """The names by which a part of the model is reached, the last first; None for an item."""
+    names: list[str | None] = []
+    while isinstance(part, Part | Item):
+        names.append(part.name if isinstance(part, Part) else None)
+        part = part.owner
+    return names
+
+
 class _NotAsked(Enum):
     """What is known of a term before its class was asked for; None is an answer."""
 
@@ -78,8 +87,8 @@ class Things:
         self._rule = rule
         # Terms are shared, and asked again and again; by identity, with the term kept alive.
         self._classes: dict[int, tuple[Term, ClassValue | Foreign | None]] = {}
-        # Terms that are equal are of one class, wherever they stand.
-        self._settled: dict[tuple[Term, str, bool], ClassValue | Foreign | None] = {}
+        # Parts that are reached by the same names are of one class, whatever chooses an item.
+        self._settled: dict[tuple[str | None, ...], ClassValue | Foreign | None] = {}
         self._kinds: dict[tuple[int, tuple[str, ...]], bool] = {}
         self._holders: dict[int, tuple[Term, bool]] = {}
         self._hooked: dict[int, tuple[ClassValue, bool]] = {}
@@ -112,7 +121,7 @@ class Things:
     def _class_of_part(self, owner: Term, name: str, item: bool) -> ClassValue | Foreign | None:
         if not isinstance(self.class_of(owner), ClassValue):
             return None
-        key = (owner, name, item)
+        key = (*_names_to(owner), name, None) if item else (*_names_to(owner), name)
         known = self._settled.get(key, _NOT_ASKED)
         if isinstance(known, _NotAsked):
             known = self._settled[key] = self._settled_class(owner, name, item)

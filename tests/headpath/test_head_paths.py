@@ -9,10 +9,12 @@ from trees.heads import HEAD, LAYERS, STEP
 from trees.minivllm import source
 
 from auditor.api import Request
+from auditor.headpath.attributes import Attributes
 from auditor.headpath.bodies import SourceBodies, Syntax
 from auditor.headpath.equivalence import Equivalence, compare
 from auditor.headpath.path import HeadPath, head_path
 from auditor.headpath.symbolic import Symbolic
+from auditor.headpath.terms import show
 from auditor.imports import ImportRun
 from auditor.job import Job
 from auditor.program import Files
@@ -209,3 +211,36 @@ def test_two_methods_agree_exactly_when_their_terms_do(
     logits: str, tokens: str, answer: str
 ) -> None:
     assert _compared(logits, tokens).answer == answer
+
+
+def test_an_expression_is_evaluated_anew_where_an_attribute_was_set_on_one_way_alone() -> None:
+    path = _path(
+        "def compute_logits(self, hidden_states):\n"
+        "    if self.flag:\n        self.norm = self.same\n"
+        "    hidden_states = self.norm(hidden_states)\n"
+        "    return self.logits_processor(self.lm_head, hidden_states)"
+    )
+    first, second = path.branches
+    assert first.guards != second.guards
+    assert first.result != second.result
+
+
+def test_a_part_of_an_expression_that_a_later_part_changes_in_place_is_what_it_became() -> None:
+    (branch,) = _path(
+        "def compute_logits(self, hidden_states):\n"
+        "    return self.logits_processor(self.lm_head, hidden_states + hidden_states.fill_(0))"
+    ).branches
+    assert branch.head_term is not None
+    assert show(branch.head_term.hidden) == "(hidden_states.fill_(0) + hidden_states.fill_(0))"
+
+
+def test_what_was_found_for_one_analysis_counts_as_asked_by_the_next() -> None:
+    symbolic = _symbolic("def compute_logits(self, hidden_states):\n    return hidden_states")
+    bodies, root = symbolic._bodies, symbolic._root
+    assert isinstance(bodies, SourceBodies)
+    asked = []
+    for _ in range(2):
+        bodies.asked = {}
+        assert Attributes(bodies).of(root, "logits_processor")
+        asked.append(bodies.asked)
+    assert asked[0] == asked[1] != {}
