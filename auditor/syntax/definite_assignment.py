@@ -44,9 +44,12 @@ class DefiniteAssignment:
         self._foreign: set[str] = set()
 
     def _bind(self, names: Iterable[str], foreign: bool = False) -> None:
-        for name in names:
-            self._sure.add(name)
-            (self._foreign.add if foreign else self._foreign.discard)(name)
+        bound = set(names)
+        self._sure |= bound
+        if foreign:
+            self._foreign |= bound
+        else:
+            self._foreign -= bound
 
     def _unbind(self, names: Iterable[str]) -> None:
         gone = set(names)
