@@ -44,12 +44,9 @@ class DefiniteAssignment:
         self._foreign: set[str] = set()
 
     def _bind(self, names: Iterable[str], foreign: bool = False) -> None:
-        bound = set(names)
-        self._sure |= bound
-        if foreign:
-            self._foreign |= bound
-        else:
-            self._foreign -= bound
+        for name in names:
+            self._sure.add(name)
+            (self._foreign.add if foreign else self._foreign.discard)(name)
 
     def _unbind(self, names: Iterable[str]) -> None:
         gone = set(names)
