@@ -22,7 +22,7 @@ from auditor.syntax.parsing import parse
 COVER = b"\0"
 #: An annotation longer than this many bytes is left to the parser: it may be nested deeply.
 _LONGEST = 300
-#: How many parameters, annotations and default values are remembered, of each.
+#: How many heads, parameters, annotations and default values are remembered, of each.
 _REMEMBERED = 1 << 15
 
 _STRING = re.compile(COVER + rb"+")
@@ -50,6 +50,7 @@ class Head(NamedTuple):
     late: tuple[tuple[str, Expr], ...]
 
 
+@lru_cache(_REMEMBERED)
 def read_head(parameters: bytes, result: bytes | None) -> Head | None:
     """What the head of a function says; None where the parser has to be asked.
 

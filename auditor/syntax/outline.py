@@ -34,7 +34,8 @@ _HIDING = re.compile(
 #: What this does not follow: other line ends, form feeds and tabs change what indentation means.
 _FOREIGN = (b"\r", b"\f", b"\t", b"\0")
 #: Stands for each byte of all other strings. No text that is followed has it.
-_COVER_OF_OTHERS = b"\f"
+_OTHER = b"\f"
+_HASH = ord("#")
 _DECLARED = re.compile(rb"\A(?:[^\n]*\n)?[^\n]*coding[:=]")
 _BRACKETS = ((b"(", b")"), (b"[", b"]"), (b"{", b"}"))
 _UNTOLD = bytes(set(range(256)) - set(b"()[]{}\"'"))
@@ -122,18 +123,15 @@ def _covered(text: bytes) -> bytes | None:
     None where quotes or brackets do not close.
     """
     pieces = _HIDING.split(text)
-    pieces[1::2] = [_cover(token) * len(token) for token in pieces[1::2]]
+    pieces[1::2] = [
+        (b" " if token[0] == _HASH else COVER if token.isascii() and b"\\" not in token else _OTHER)
+        * len(token)
+        for token in pieces[1::2]
+    ]
     covered = b"".join(pieces)
     told = covered.translate(None, _UNTOLD)
     closed = all(told.count(one) == told.count(other) for one, other in _BRACKETS)
     return covered if closed and b'"' not in told and b"'" not in told else None
-
-
-def _cover(token: bytes) -> bytes:
-    """What stands for each byte of a comment or a string."""
-    if token.startswith(b"#"):
-        return b" "
-    return COVER if token.isascii() and b"\\" not in token else _COVER_OF_OTHERS
 
 
 class _Function(NamedTuple):
