@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from auditor.headpath.checks import OneSided
 from auditor.headpath.conditions import Premise
@@ -13,8 +13,7 @@ from auditor.ruleset.shapes import ShapeRule
 from auditor.values import ClassValue
 
 
-@dataclass(frozen=True, slots=True)
-class Analysis:
+class Analysis(msgspec.Struct, frozen=True):
     """What is known of a class's head.
 
     Attributes:

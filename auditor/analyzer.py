@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from auditor.analysis import Analysis
 from auditor.classes import Found, Open, lookup

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
+
+import msgspec
 
 from auditor import facts as f
 from auditor.facts import Unparsed
@@ -35,8 +36,7 @@ class Sources(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class GuardSite:
+class GuardSite(msgspec.Struct, frozen=True):
     """One probe that raises: its place, the exception type, and the message as a template.
 
     ``{class}`` in the message stands for the name of the draft class; other braces hold the

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
+import msgspec
 from msgspec.structs import replace
 
 from auditor.analysis import Analysis
@@ -29,8 +29,7 @@ from auditor.values import Place
 Method = tuple[str, ast.FunctionDef]
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(msgspec.Struct, frozen=True):
     """A row whose class is known: what it is, what it computes, and how to find its methods."""
 
     row: Row
@@ -38,8 +37,7 @@ class Subject:
     method: Callable[[str], Method | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(msgspec.Struct, frozen=True):
     """A finding before it has a severity; ``breaks`` is why a caller's call would fail."""
 
     code: str

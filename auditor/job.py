@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from auditor.answers import Asked, PlatformAnswer, Study, ask, matches
 from auditor.asked_platforms import AskedPlatforms
@@ -101,7 +101,7 @@ class Job:
         self.conventions = conventions()
         if self._plugins is not None:
             known = self.conventions.roots | self._plugins.roots
-            self.conventions = msgspec.structs.replace(self.conventions, roots=known)
+            self.conventions = replace(self.conventions, roots=known)
         modules = without_built(self._paths, in_force(vendored(), source.version), generated())
         roots, problems = self.conventions.roots, source.problems
         self.program = program_of(self.files, modules, roots, problems)

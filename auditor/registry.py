@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from auditor.errors import RegistryError
 from auditor.imports import ImportRun
@@ -31,8 +32,7 @@ _PAIR = 2
 _KEY = re.compile(rb"""\s*['"](.*?)['"]\s*:""")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One row of a registry table: the architecture, and the class that it names.
 
     ``by`` says which plugin put it there, where the table itself does not have it, and ``option``
@@ -50,8 +50,7 @@ class Entry:
     open: Undecided | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(msgspec.Struct, frozen=True):
     """A registry table, and the keys whose value is not a pair of strings."""
 
     entries: tuple[Entry, ...]

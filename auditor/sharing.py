@@ -16,10 +16,10 @@ from __future__ import annotations
 import io
 import pickle
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import replace
 from typing import Any
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from auditor.analysis import Analysis
 from auditor.coverage import Head

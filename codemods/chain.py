@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from auditor.classes import Found, lookup
 from auditor.headpath.arguments import parameters
@@ -20,8 +21,7 @@ from codemods.plans import Refusal, Refused, Spot
 _LONGEST = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(msgspec.Struct, frozen=True):
     """One method on the way.
 
     Attributes:

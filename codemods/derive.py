@@ -11,8 +11,9 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import takewhile
+
+import msgspec
 
 from auditor.analysis import Analysis
 from auditor.classes import Found, lookup
@@ -42,8 +43,7 @@ from codemods.plans import (
 from codemods.reads import idle, keeps_on_self, other_use
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(msgspec.Struct, frozen=True):
     """What a derivation must know of the tree beside the class.
 
     Attributes:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from auditor.coverage import Coverage, Finding, Head, Row
 from codemods.jobs import Jobs
@@ -17,8 +18,7 @@ from codemods.jobs import Jobs
 _Blame = tuple[frozenset[str], frozenset[str], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True):
     """What a family says it does: the files after it, and the classes that get the method.
 
     Attributes:
@@ -36,8 +36,7 @@ class Claim:
     changed: Mapping[str, bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
+class Proof(msgspec.Struct, frozen=True):
     """What came out: why a family is not proven, and the document of the patched tree."""
 
     failures: Mapping[str, str]

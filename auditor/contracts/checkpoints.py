@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from auditor.contracts.calls import ConfigInterpreter
 from auditor.contracts.interpreter import Maker, Path, explore
@@ -38,8 +40,7 @@ _End = tuple[Thing, tuple[Question, ...]]
 OTHER = "<other>"
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(msgspec.Struct, frozen=True):
     """What is known of a checkpoint's configuration; ``others`` are further constants in it."""
 
     architecture: str
@@ -47,8 +48,7 @@ class Checkpoint:
     others: tuple[tuple[str, str | int | bool], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(msgspec.Struct, frozen=True):
     """A configuration as the engine sees it."""
 
     method: str

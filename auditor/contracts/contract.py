@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from auditor.contracts.drafters import Call, Drafter, Drafters, calls_in
 from auditor.contracts.names import Names
@@ -21,16 +22,14 @@ from auditor.ruleset.engine import EngineRule
 from auditor.values import Place
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """Something of the engine that was not followed: what, and where."""
 
     reason: str
     where: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Contracts:
+class Contracts(msgspec.Struct, frozen=True):
     """How the engine uses a capability.
 
     Attributes:
@@ -46,7 +45,7 @@ class Contracts:
     guards: tuple[GuardSite, ...] = ()
     calls: tuple[Call, ...] = ()
     drafters: tuple[Drafter, ...] = ()
-    selected: dict[str, tuple[Selected, ...]] = field(default_factory=dict)
+    selected: dict[str, tuple[Selected, ...]] = msgspec.field(default_factory=dict)
     runners: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     flagged: bool = True

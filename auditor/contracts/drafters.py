@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from auditor.contracts.names import Names, Outside, Ref
 from auditor.nodes import nodes_of
 from auditor.values import Place
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """One call of a method of a model.
 
     Attributes:
@@ -51,8 +51,7 @@ class Call:
         return f"{self.method}({', '.join(self.arguments)})"
 
 
-@dataclass(frozen=True, slots=True)
-class Drafter:
+class Drafter(msgspec.Struct, frozen=True):
     """A class that drafts, and the calls on its model that it comes to."""
 
     cls: Ref
@@ -66,8 +65,7 @@ class Drafter:
         return tuple(call for call in self.calls if call.method == method)
 
 
-@dataclass(frozen=True, slots=True)
-class _Method:
+class _Method(msgspec.Struct, frozen=True):
     """What one method calls on the model, which methods it may call, and whether it probes."""
 
     calls: tuple[Call, ...]

@@ -9,7 +9,8 @@ and not the other has replaced half.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from auditor.contracts.checkpoints import OTHER, Checkpoints
 from auditor.contracts.names import Names
@@ -17,8 +18,7 @@ from auditor.ruleset.engine import EngineRule
 from auditor.values import Place
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(msgspec.Struct, frozen=True):
     """Drafts of one family.
 
     Attributes:

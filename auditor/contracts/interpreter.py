@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeVar
+
+import msgspec
 
 from auditor.contracts.bearing import Bearing
 from auditor.contracts.names import Named, Names, Outside, Ref
@@ -39,8 +40,7 @@ _MAX_DEPTH = 10
 _MAX_STEPS = 20_000
 
 
-@dataclass(slots=True)
-class Path:
+class Path(msgspec.Struct):
     """The answers that one run was given, and the questions that it has asked.
 
     ``apart`` holds the points at which the ways through a call came to different ends, of all paths
@@ -48,12 +48,12 @@ class Path:
     """
 
     planned: list[bool]
-    asked: list[Question] = field(default_factory=list)
+    asked: list[Question] = msgspec.field(default_factory=list)
     alive: tuple[int, ...] = (0,)
-    known: dict[str, bool] = field(default_factory=dict)
+    known: dict[str, bool] = msgspec.field(default_factory=dict)
     steps: int = 0
     entered: int = 0
-    apart: set[Point] = field(default_factory=set)
+    apart: set[Point] = msgspec.field(default_factory=set)
 
     def enter(self) -> Point:
         """The point of a call: the answers so far, and how many calls there were before."""
@@ -116,8 +116,7 @@ def explore(
     raise TooMany(f"more than {_MAX_PATHS} combinations of conditions")
 
 
-@dataclass(frozen=True, slots=True)
-class Maker:
+class Maker(msgspec.Struct, frozen=True):
     """Makes the instances of a class from the keyword ``argument`` of its constructor."""
 
     argument: str

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -24,8 +23,7 @@ _KEPT = 16
 _DIGEST = 16
 
 
-@dataclass(frozen=True, slots=True)
-class EngineFacts:
+class EngineFacts(msgspec.Struct, frozen=True):
     """What is read off the engine.
 
     Attributes:
@@ -33,8 +31,8 @@ class EngineFacts:
         outside: attributes that it sets on some other object, each with the place where first.
     """
 
-    contracts: Contracts = field(default_factory=Contracts)
-    outside: Mapping[str, Place] = field(default_factory=dict)
+    contracts: Contracts = msgspec.field(default_factory=Contracts)
+    outside: Mapping[str, Place] = msgspec.field(default_factory=dict)
 
 
 class FileRead(msgspec.Struct, frozen=True, array_like=True):

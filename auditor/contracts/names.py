@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from auditor.classes import InconsistentOrder, merge
 from auditor.contracts.sketch import Sketch
@@ -18,8 +19,7 @@ from auditor.facts import ImportFrom, absolute_name
 _MAX_HOPS = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Ref:
+class Ref(msgspec.Struct, frozen=True):
     """A definition of the tree by its module and name; a module where ``name`` is empty."""
 
     module: str
@@ -29,8 +29,7 @@ class Ref:
         return f"{self.module}.{self.name}" if self.name else self.module
 
 
-@dataclass(frozen=True, slots=True)
-class Outside:
+class Outside(msgspec.Struct, frozen=True):
     """Something that the tree does not define, by its dotted name as far as it is known.
 
     ``bound`` is false for a name that neither an import nor a definition binds.

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+import msgspec
 
 from auditor.contracts.checkpoints import Checkpoints, Settled, each
 from auditor.contracts.interpreter import Path, explore
@@ -37,8 +38,7 @@ _End = tuple[Thing, tuple[Question, ...]]
 OTHER = "<other>"
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(msgspec.Struct, frozen=True):
     """A place where a model runner makes what drafts: the statement that chooses, in its class."""
 
     where: Place
@@ -54,8 +54,7 @@ class Site:
         return f"{self.module}.{self.cls}" if self.cls else self.module
 
 
-@dataclass(frozen=True, slots=True)
-class Selected:
+class Selected(msgspec.Struct, frozen=True):
     """A class that drafts for an architecture, with the conditions under which it does.
 
     Attributes:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
 from functools import cached_property
+
+import msgspec
 
 from auditor.facts import Unparsed
 from auditor.syntax.parsing import parse
@@ -22,8 +23,7 @@ _IMPORT = re.compile(rb"(?:from|import)[ \t]")
 _CLOSING = (b")", b"]", b"}", b"#")
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(msgspec.Struct, frozen=True):
     """Lines ``start`` to ``end`` of a file, counted from 1: one definition with its decorators."""
 
     kind: str

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from auditor.contracts.names import Named, Ref
 from auditor.values import Place
@@ -20,8 +22,7 @@ from auditor.values import Place
 Value = Any
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(msgspec.Struct, frozen=True):
     """A condition that stayed open, and how it was answered on one path.
 
     ``reason`` is empty where it asks for what a user or a checkpoint may say either way; else it
@@ -37,8 +38,7 @@ class Question:
         return self.text if self.answer else f"not ({self.text})"
 
 
-@dataclass(slots=True, eq=False)
-class Thing:
+class Thing(msgspec.Struct, eq=False):
     """An object that is known in part.
 
     Attributes:
@@ -57,12 +57,12 @@ class Thing:
     text: str
     reason: str = ""
     cls: Named | None = None
-    attrs: dict[str, Value] = field(default_factory=dict)
-    aliases: Mapping[str, str] = field(default_factory=dict)
+    attrs: dict[str, Value] = msgspec.field(default_factory=dict)
+    aliases: Mapping[str, str] = msgspec.field(default_factory=dict)
     plain: bool = False
     where: Place | None = None
     denies: Thing | None = None
-    inherited: Mapping[str, Value] = field(default_factory=dict)
+    inherited: Mapping[str, Value] = msgspec.field(default_factory=dict)
     most: int | None = None
 
     def set(self, name: str, value: Value) -> None:
@@ -97,8 +97,7 @@ class Thing:
         return replace(self, attrs=dict(self.attrs))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Each:
+class Each(msgspec.Struct, frozen=True, eq=False):
     """A value that differs between the checkpoints that are tried at once, one for each of them."""
 
     values: tuple[Value, ...]
@@ -165,8 +164,7 @@ def is_open(value: Value) -> bool:
     return isinstance(value, Thing) and value.cls is None and not value.plain
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Code:
+class Code(msgspec.Struct, frozen=True, eq=False):
     """A function of the tree; ``owner`` is the class that defines it."""
 
     module: str
@@ -174,8 +172,7 @@ class Code:
     owner: Ref | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Bound:
+class Bound(msgspec.Struct, frozen=True, eq=False):
     """A method of an object of the tree, or of a value (``[].append``).
 
     ``named`` are keyword arguments that it has been given already.
@@ -187,8 +184,7 @@ class Bound:
     named: tuple[tuple[str, Value], ...] = ()
 
 
-@dataclass(slots=True, eq=False)
-class Frame:
+class Frame(msgspec.Struct, eq=False):
     """Where a statement runs: its module, the class around it, and the local names.
 
     ``wanted`` are the local names that matter; with ``whole``, every statement does.

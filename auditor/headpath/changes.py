@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from auditor.classes import linearise
 from auditor.headpath.bodies import Bodies
@@ -26,8 +27,7 @@ _HARMLESS = frozenset(
 _DEPTH = 4
 
 
-@dataclass(slots=True)
-class Changes:
+class Changes(msgspec.Struct):
     """What is set, by attribute, and where first.
 
     Attributes:
@@ -37,8 +37,8 @@ class Changes:
         others: where one of any object may be.
     """
 
-    own: dict[str, Place] = field(default_factory=dict)
-    other: dict[str, Place] = field(default_factory=dict)
+    own: dict[str, Place] = msgspec.field(default_factory=dict)
+    other: dict[str, Place] = msgspec.field(default_factory=dict)
     anything: Place | None = None
     others: Place | None = None
 

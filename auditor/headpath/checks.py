@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 from auditor.headpath.equivalence import refused_alone
 from auditor.headpath.path import HeadPath
@@ -21,8 +22,7 @@ from auditor.ruleset.heads import HeadRule
 from auditor.values import ClassValue, Place
 
 
-@dataclass(frozen=True, slots=True)
-class OneSided:
+class OneSided(msgspec.Struct, frozen=True):
     """A check that one method makes and the other does not."""
 
     method: str

@@ -12,8 +12,9 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from auditor.headpath.bodies import Bodies
 from auditor.headpath.construction import Built, Construction
@@ -35,8 +36,7 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Premise:
+class Premise(msgspec.Struct, frozen=True):
     """One condition, whether it holds, and where that is read.
 
     ``open`` where the source does not say at all how the part is built: the equality then rests on

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+import msgspec
 
 from auditor.headpath.arguments import parameters
 from auditor.headpath.attributes import Attribute
@@ -26,8 +27,7 @@ from auditor.values import ClassValue, Foreign, Place
 _MAX_STEPS = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Built:
+class Built(msgspec.Struct, frozen=True):
     """One call that builds a part of the model, as texts in the model's own parameters.
 
     Attributes:
@@ -43,8 +43,7 @@ class Built:
     unread: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
+class _Scope(msgspec.Struct, frozen=True):
     """An ``__init__`` that runs: its function, the class, and the call that runs it with scope."""
 
     cls: ClassValue
@@ -53,8 +52,7 @@ class _Scope:
     outer: _Scope | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
+class _Made(msgspec.Struct, frozen=True):
     """A call that builds something, in the ``__init__`` where it stands."""
 
     call: ast.Call

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from auditor.headpath.terms import (
     Apply,
@@ -19,8 +19,7 @@ from auditor.headpath.terms import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """In what two head paths differ, and whether the values are sure to differ with it."""
 
     text: str

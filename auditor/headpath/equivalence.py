@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from auditor.headpath.differences import Difference, difference
 from auditor.headpath.path import Branch, HeadPath, Post, Refusal, show_guard
@@ -44,8 +45,7 @@ _READABLE = 80
 _ORDER: tuple[Answer, ...] = ("different", "unproven", "conditional", "equivalent")
 
 
-@dataclass(frozen=True, slots=True)
-class Equivalence:
+class Equivalence(msgspec.Struct, frozen=True):
     """The answer, why, and the two terms side by side where they differ."""
 
     answer: Answer

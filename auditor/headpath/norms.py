@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
+
+import msgspec
 
 from auditor.classes import linearise
 from auditor.headpath.attributes import Attribute
@@ -44,8 +45,7 @@ from auditor.values import ClassValue, Place
 Kind = Literal["normed", "raw", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(msgspec.Struct, frozen=True):
     """One thing that ``forward`` returns: normed (with which norm), raw, or not known."""
 
     kind: Kind
@@ -57,8 +57,7 @@ class Position:
         return f"{self.kind}{named}"
 
 
-@dataclass(frozen=True, slots=True)
-class Convention:
+class Convention(msgspec.Struct, frozen=True):
     """What ``forward`` returns in each position, and what is done with the first for logits.
 
     ``verdict`` is ``once`` where the hidden states are normed once on the way to the head,

@@ -7,7 +7,7 @@ cannot change the argmax, a *remap* when it moves draft ids to target ids, else 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from auditor.headpath.state import Check, Entered, Guard, Outcome
 from auditor.headpath.terms import (
@@ -32,8 +32,7 @@ from auditor.headpath.terms import (
 from auditor.values import Place
 
 
-@dataclass(frozen=True, slots=True)
-class Post:
+class Post(msgspec.Struct, frozen=True):
     """What happens to logits (or to tokens) after the head.
 
     ``kind`` is ``slice``, ``scale``, ``remap``, ``rows`` (some of the rows are taken), ``mask``
@@ -46,8 +45,7 @@ class Post:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(msgspec.Struct, frozen=True):
     """One way through the method.
 
     Attributes:
@@ -78,16 +76,14 @@ class Branch:
         return unknowns(self.result)
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True):
     """One way through a method that raises."""
 
     guards: tuple[Guard, ...]
     check: Check
 
 
-@dataclass(frozen=True, slots=True)
-class HeadPath:
+class HeadPath(msgspec.Struct, frozen=True):
     """Every way through a method: those that return something, and those that raise."""
 
     method: str

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+import msgspec
 
 from auditor.nodes import nodes_of
 
@@ -39,8 +40,7 @@ _FILLS = frozenset(
 _CALLED = _BUILTIN_SETTERS | _SLOT_SETTERS | SETTERS | _FILLS | {"vars"}
 
 
-@dataclass(frozen=True, slots=True)
-class Handed:
+class Handed(msgspec.Struct, frozen=True):
     """A call that is handed the object: what is called, at which argument, in which function."""
 
     function: str
@@ -49,8 +49,7 @@ class Handed:
     by_init: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Stores:
+class Stores(msgspec.Struct, frozen=True):
     """What functions set, by attribute, with the first line of each.
 
     Attributes:
