@@ -162,6 +162,7 @@ class Job:
         tables: list[tuple[Platform, Table]] = []
         for platform in self.platforms:
             tables.append((platform, self._table(platform)))
+            ahead.go_on()
             if len(tables) == 1:
                 if self._request.run_imports:
                     ahead.begin(self._entry_modules())

@@ -15,7 +15,7 @@ from auditor.processes import Worker, can_fork
 from auditor.program import FACTS, GRAMMAR, Files, Job, parse_batch
 
 #: How many bytes of source are handed over at once, at most: a tenth of a second's work.
-_SHARE = 200_000
+_SHARE = 1_000_000
 #: With fewer files than this to parse, it is time to see what those that are parsed import.
 _FEW = 16
 
@@ -59,6 +59,13 @@ class Prefetch:
         self._want(names)
         if not self._sent:
             self._hand_over(self._waiting)
+
+    def go_on(self) -> None:
+        """Give the second process more where it has done its share, in between something else."""
+        if self._sent and self._is_answered():
+            self._take_back()
+        if not self._sent:
+            self._hand_over(self._share())
 
     def read(self, names: Iterable[str], classes: Iterable[Bound] = ()) -> None:
         """Have the facts of these modules and of all that they may import at hand.
@@ -127,12 +134,16 @@ class Prefetch:
         return self._worker is not None and self._worker.is_done()
 
     def _take_back(self) -> None:
-        """What the second process has made of its share; it gets another before that is kept."""
+        """What the second process has made of its share; it gets another before that is kept.
+
+        Then is the time to see what the share imports: the other one is busy.
+        """
         jobs, self._sent = self._sent, []
         blobs = self._worker.receive() if self._worker is not None else None
         if blobs is not None:
             self._hand_over(self._share())
         self._files.keep(jobs, blobs or parse_batch([job.asked for job in jobs]))
+        self._follow()
 
     def _path(self, name: str) -> str:
         return self._modules[name][0]

@@ -98,16 +98,17 @@ class Files:
 
     def key(self, path: str) -> bytes:
         """The content key of a file; empty when it cannot be read."""
-        key = self._keys.get(path)
-        if key is None:
+        if path not in self._keys:
             known = getattr(self._tree, "content_key", None)
+            if known is None:
+                self.text(path)
+                return self._keys[path]
             try:
-                key = known(path) if known is not None else key_of(self._tree.read(path))
+                self._keys[path] = known(path)
             except SourceError as error:
                 self._sources[path] = _unreadable(error)
-                key = b""
-            self._keys[path] = key
-        return key
+                self._keys[path] = b""
+        return self._keys[path]
 
     def trust(self, path: str, key: bytes) -> None:
         """Take it that a file has this key, since its identity has not changed."""

@@ -24,19 +24,22 @@ def function_facts(source: bytes, start: int, end: int, name: str) -> FunctionFa
     # A block of its own keeps the indentation legal; empty lines before it keep the numbers right.
     indented = bool(lines) and lines[0][:1].isspace() and start > 1
     head = b"\n" * (start - 2) + b"if 1:\n" if indented else b"\n" * (start - 1)
-    tree = parse(head + b"\n".join(lines) + b"\n")
+    block = b"\n".join(lines)
+    tree = parse(head + block + b"\n")
     if isinstance(tree, Unparsed):
         return tree
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
             try:
-                return _function(node, text)
+                return _function(node, text, may_yield=b"yield" in block)
             except RecursionError:
                 return Unparsed(f"{name!r} is nested too deeply to be read", start)
     return Unparsed(f"no function {name!r} at lines {start}-{end}", start)
 
 
-def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, text: SourceText) -> FunctionFacts:
+def _function(
+    node: ast.FunctionDef | ast.AsyncFunctionDef, text: SourceText, *, may_yield: bool
+) -> FunctionFacts:
     statements = Statements(text, "", postponed=True, prune=False)
     arguments = node.args
     parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
@@ -48,7 +51,7 @@ def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, text: SourceText) ->
         ),
         vararg=arguments.vararg.arg if arguments.vararg else None,
         kwarg=arguments.kwarg.arg if arguments.kwarg else None,
-        generator=isinstance(node, ast.AsyncFunctionDef) or _yields(node),
+        generator=isinstance(node, ast.AsyncFunctionDef) or (may_yield and _yields(node)),
         body=statements.block(node.body),
         kwonly=len(arguments.kwonlyargs),
         posonly=len(arguments.posonlyargs),
