@@ -9,6 +9,7 @@ value, and makes a lookup that reaches it undecided.
 from __future__ import annotations
 
 import builtins
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
@@ -77,6 +78,26 @@ def linearise(cls: ClassValue) -> tuple[Value, ...]:
         cls.mro = (cls, *(member for member in order if member != _OBJECT))
     result: tuple[Value, ...] = cls.mro
     return result
+
+
+class Order:
+    """The MRO of a class as a key; its members are told apart as objects.
+
+    A base may turn out to be anything, a list too, which has no hash. The key keeps them alive.
+    """
+
+    __slots__ = ("_members",)
+
+    def __init__(self, cls: ClassValue) -> None:
+        self._members = linearise(cls)
+
+    def __hash__(self) -> int:
+        return hash(tuple(map(id, self._members)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Order) or len(self._members) != len(other._members):
+            return False
+        return all(map(operator.is_, self._members, other._members))
 
 
 def _mro_of(base: Value) -> Sequence[Value]:

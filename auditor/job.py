@@ -285,14 +285,15 @@ def _in_two(asked: Asked, tables: list[tuple[Platform, Table]]) -> list[Platform
     def drawn(asked: Asked) -> list[PlatformAnswer]:
         return [ask(asked, *tables[number]) for number in tickets]
 
+    beside = Beside(lambda: msgspec.msgpack.encode(drawn(there)))
     try:
-        beside = Beside(lambda: msgspec.msgpack.encode(drawn(there)))
         answers = drawn(here)
         answers += msgspec.msgpack.decode(beside.result(), type=list[PlatformAnswer])
         known = {answer.platform: answer for answer in answers}
         # What a process had drawn that failed is asked again.
         return [known.get(one.name) or ask(here, one, table) for one, table in tables]
     finally:
+        beside.close()
         tickets.close()
         for log in logs or ():
             log.close()

@@ -328,6 +328,27 @@ def test_a_class_that_is_its_own_base(audit: Audit) -> None:
     assert error == ("NameError", "name 'Draft' is not defined")
 
 
+@pytest.mark.parametrize("bases", ["nn.Module, made()", "made()", "nn.Module, [made()]"])
+def test_a_base_that_turns_out_to_be_a_list(bases: str, audit: Audit) -> None:
+    """CPython refuses such a class; the other rows are answered, and no program is at fault."""
+    text = f"""
+import torch.nn as nn
+
+def made():
+    return []
+
+class Draft({bases}):
+    def compute_logits(self, hidden_states):
+        return self.head(hidden_states)
+
+    def get_top_tokens(self, hidden_states):
+        return self.head(hidden_states)
+"""
+    outcome = audit.tree({INIT: text})
+    assert outcome.code in (0, 1, 3)
+    assert outcome.document.rows
+
+
 def test_an_import_cycle_that_python_accepts(audit: Audit) -> None:
     outcome = audit.tree(
         {

@@ -289,8 +289,15 @@ class Expressions(Interpreter):
             if isinstance(value, ast.Constant) and value.value is None:
                 self._values[found] = Thing(found.name, "a global that is None may be set later")
             elif value is not None:
-                self._values[found] = self.expr(value, Frame(found.module, None, {}, 0))
+                self._values[found] = self._of_module(found, value)
         return self._values[found]
+
+    def _of_module(self, found: Ref, node: ast.expr) -> Value:
+        """What a module computes for a name; a module that cannot compute it is not judged here."""
+        try:
+            return self.expr(node, Frame(found.module, None, {}, 0))
+        except Raised:
+            return Thing(found.name, f"computing {found.name} raises an exception")
 
     def attribute(self, owner: Value, attr: str, node: ast.AST, frame: Frame) -> Value:
         """``owner.attr``."""

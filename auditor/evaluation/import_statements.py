@@ -123,7 +123,7 @@ class ImportStatements(Calls):
             return
         module = self.import_module(name, frame, place)
         if isinstance(module, ModuleValue):
-            at_hand = self._at_hand(module, stmt)
+            at_hand = self._at_hand(module, stmt) if module is not frame.module else None
             if at_hand is not None:
                 self.bind_all(frame, at_hand, stmt, stmt.line)
                 return

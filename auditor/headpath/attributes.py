@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import msgspec
 
-from auditor.classes import linearise
+from auditor.classes import Order, linearise
 from auditor.headpath.bodies import Bodies
 from auditor.headpath.changes import ChangesOf, init_calls
 from auditor.headpath.stores import assignment, first_parameter, mangled, plain_statements
@@ -57,7 +57,7 @@ class Attributes:
         """The values that ``self.name`` may have; empty where no ``__init__`` assigns it."""
         key = (id(cls), name)
         if key not in self._known:
-            order = ("values", linearise(cls), name)
+            order = ("values", Order(cls), name)
             self._known[key] = self._bodies.once(order, lambda: self._find(cls, name))
         return self._known[key]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from auditor.classes import linearise
+from auditor.classes import Order, linearise
 from auditor.headpath.bodies import Bodies
 from auditor.headpath.stores import Handed, Stores, first_parameter, stores_of_function
 from auditor.nodes import nodes_of
@@ -72,7 +72,7 @@ class ChangesOf:
         """What may set attributes of an instance of ``cls``."""
         known = self._known.get(id(cls))
         if known is None:
-            order = ("changes", linearise(cls))
+            order = ("changes", Order(cls))
             changes = self._bodies.once(order, lambda: self._find(cls))
             known = self._known[id(cls)] = (cls, changes)
         return known[1]

@@ -33,6 +33,19 @@ def test_without_a_runner_nothing_is_known() -> None:
     assert found.unknown("AlphaModel") == "no model runner that makes a drafter was found"
 
 
+def test_a_value_of_the_module_whose_computing_raises_ends_nothing() -> None:
+    raises = """
+def made(number):
+    number.update({"architectures": ["FirstModel"]})
+    return number
+
+OTHER = made(1)
+"""
+    found = contracts({SPECULATIVE: CONFIG + raises})
+    assert chosen(found, "BetaModel") == ["Beta"]
+    assert found.problems == ()
+
+
 FUNCTION = """
 def make(vllm_config, device):
     speculative_config = vllm_config.speculative_config

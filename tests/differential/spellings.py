@@ -21,6 +21,24 @@ def tree(*open_: str, **modules: str) -> Tree:
     return Tree(files, [f"{ROOT}.a"], [], open_)
 
 
+ITSELF = {
+    "a module imports from itself, a name that the statement has just bound": tree(
+        a="""
+        x, y = "x", "y"
+        from vllm.a import x as y, y as z
+        """
+    ),
+    "a function imports global names from its own module": tree(
+        a="""
+        x, y = "x", "y"
+        def f():
+            global y, z
+            from vllm.a import x as y, y as z
+        f()
+        """
+    ),
+}
+
 HANDLERS = {
     "else and finally of a try run in Python's order": tree(
         a="""
@@ -220,7 +238,7 @@ LOOPS = {
     ),
 }
 
-DECIDED = {**HANDLERS, **MODULES, **LOOPS}
+DECIDED = {**ITSELF, **HANDLERS, **MODULES, **LOOPS}
 
 OPEN = {
     "rounds of a loop hand something on": tree(
