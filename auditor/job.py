@@ -37,6 +37,7 @@ from auditor.ruleset.engine import engine_rule
 from auditor.ruleset.target import target
 from auditor.sharing import Analyses
 from auditor.sources.tree import Source
+from auditor.stack import roomy
 from auditor.tables import Tables
 from auditor.values import Place, Version
 
@@ -122,6 +123,7 @@ class Job:
             before.blob if before is not None else None,
         )
 
+    @roomy
     def run(self, processes: int | None) -> tuple[Coverage, Grounds]:
         """The document, and what it rests on."""
         try:

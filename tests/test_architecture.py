@@ -47,7 +47,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.imports",),
     ("auditor.factcache",),
     ("auditor.moved",),
-    ("auditor.processes",),
+    ("auditor.processes", "auditor.stack"),
     ("auditor.program",),
     ("auditor.modules",),
     ("auditor.bases",),
