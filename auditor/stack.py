@@ -2,9 +2,9 @@
 
 Since 3.11 the frames of Python functions stand in chunks of 16 KiB (``push_chunk`` in CPython's
 ``pystate.c``). A chunk is mapped when a frame does not fit into the last one, and unmapped when
-that frame returns. What recurses goes back and forth over the end of a chunk: an audit did so 45,000
-times, each with two system calls and the faults of fresh pages. A frame that needs more room than a
-chunk has gets one as large as it takes, and the frames above it stand in what is left of that.
+that frame returns. What recurses goes back and forth over the end of a chunk: an audit did so
+45,000 times, each with two system calls and the faults of fresh pages. A frame that needs more room
+than a chunk has gets one as large as it takes, and the frames above it stand in what is left of it.
 """
 
 from __future__ import annotations
