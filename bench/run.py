@@ -89,13 +89,13 @@ THEIRS = {
     "live import, its one platform": 9.0,
 }
 #: What is budgeted: a label of the report and seconds on that machine; the cold figure has the
-#: second in it that judging heads may add, the warm ones a tenth. A file is touched by a comment:
-#: that a run notes. A statement changes what the file says, and every platform is run again; its
-#: figure has no budget.
+#: second in it that judging heads may add, the warm ones a tenth. A file may be touched by a
+#: comment, which changes no facts, or by a statement, after which every platform is run again.
 BUDGETS = {
     "cold, nothing cached": 5.0,
     "warm, nothing changed": 0.6,
     "warm, a comment added to one file": 0.7,
+    "warm, a statement added to one file": 0.7,
     "cold, ordinary models as drafts": 6.0,
     "audit --help": 0.2,
 }

@@ -145,7 +145,7 @@ def test_what_the_engine_answered_is_kept_as_its_files_say_it(
 
     def noted(memo: Memo, *args: object) -> None:
         seen.extend(one for one in args if isinstance(one, Grounds))
-        store(memo, *args)  # type: ignore[arg-type]
+        store(memo, *args)  # type: ignore[arg-type]  # handed on as they came
 
     monkeypatch.setattr(Memo, "store", noted)
     document(tree, tmp_path / "cache", processes=2)
