@@ -12,7 +12,7 @@ from auditor.factcache import FactCache
 from auditor.memo import Memo
 from auditor.program import Files
 from auditor.request import Request, Resources
-from auditor.ruleset.files import digest_over, laid_over
+from auditor.ruleset.files import laid_over
 from auditor.ruleset.platforms import platform_names
 from auditor.sources.tree import Source
 
@@ -34,13 +34,12 @@ def audit(
         DraftauditError: an unknown platform or architecture, or a registry that cannot be read.
     """
     resources = resources or Resources()
-    rules = digest_over(request.rules)
-    asked: object = (request, rules)
+    identities: tuple[object, ...] = ()
     if plugins:
         from auditor.plugins.session import identity, over
 
         source = over(source, plugins)
-        asked = (request, rules, tuple(map(identity, plugins)))
+        identities = tuple(map(identity, plugins))
     with (
         collector_paused(),
         laid_over(request.rules),
@@ -48,7 +47,7 @@ def audit(
     ):
         memo = Memo(resources.cache)
         files = Files(source.tree, cache)
-        name = memo.name(source, asked) if resources.cache is not None else ""
+        name = memo.name(source, request, identities) if resources.cache is not None else ""
         kept = memo.load(name, files, source) if name else None
         if kept is not None:
             return kept

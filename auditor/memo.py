@@ -4,7 +4,8 @@ An answer is kept with the content key of every file that was consulted for it. 
 as all of them are the same. A module that changed without changing what its top level says (a
 function's body, a comment) keeps the answer too, when neither the functions that were run nor the
 lines that the evidence cites have changed; where they stand on other lines now, the document says
-so (:mod:`auditor.moved`).
+so (:mod:`auditor.moved`). So does one that defines more or less than before, where nothing speaks
+of what that is (:mod:`auditor.unspoken`).
 
 Everything here may be deleted, shared or damaged: an entry carries a digest, and one that is not
 intact is computed again.
@@ -21,10 +22,13 @@ from pathlib import Path
 import msgspec
 
 from auditor.coverage import Coverage, SourceInfo, sorted_coverage
-from auditor.moved import Lines, NotMoved, cited_lines, moved_lines, relined
-from auditor.program import Files, Probe
+from auditor.moved import Lines, NotMoved, cited_lines, relined
+from auditor.program import FACTS, Files, Probe
+from auditor.request import Request
+from auditor.ruleset.files import digest_over, texts_in_force
 from auditor.sources.cache import Cache, CacheConfig
 from auditor.sources.tree import Source, stamp
+from auditor.unspoken import Edit, edit_between, mentioned, said, spoken
 
 _FOLDER = "answers"
 #: The packages of code on which answers depend, beside the modules that stand alone.
@@ -32,6 +36,8 @@ _INNER = (
     "contracts", "document", "evaluation", "headpath", "plugins", "ruleset", "sources", "syntax",
 )  # fmt: skip
 _KEPT = 64
+#: Probes that ask for lines of a file.
+_LINES_OF = ("function", "block")
 _DIGEST = 16
 
 
@@ -91,11 +97,15 @@ class Memo:
     def __init__(self, folder: Path | None) -> None:
         self._cache = Cache(CacheConfig(folder))
 
-    def name(self, source: Source, request: object) -> str:
-        """The name of the entry for a request to a source with this list of files."""
+    def name(self, source: Source, request: Request, beside: object = ()) -> str:
+        """The name of the entry for a request to a source with this list of files.
+
+        ``beside`` is what else the answer depends on, such as plugins over the source.
+        """
         digest = hashlib.blake2b(tool_digest(), digest_size=16)
         problems = [(problem.path, problem.reason) for problem in source.problems]
-        digest.update(msgspec.msgpack.encode((source.version, problems, request)))
+        asked = (request, digest_over(request.rules), beside)
+        digest.update(msgspec.msgpack.encode((source.version, problems, asked)))
         digest.update("\0".join(sorted(source.tree.files())).encode("utf-8", "surrogateescape"))
         return f"{_FOLDER}/{digest.hexdigest()}"
 
@@ -103,15 +113,22 @@ class Memo:
         """The kept answer, if every file that it rests on still says the same."""
         blob = self._cache.read(name)
         entry = _opened(blob) if blob is not None else None
-        if entry is None:
+        if blob is None or entry is None:
             return None
-        moved: dict[str, Lines] = {}
+        modules = frozenset(entry.read)
+        edits: dict[str, Edit] = {}
         for item in entry.consulted:
-            lines = _where_now(item, files, source)
-            if lines is None:
+            edit = _edit_of(item, files, source, is_module=item.path in modules)
+            if edit is None:
                 return None
-            if any(old != new for old, new in lines.items()):
-                moved[item.path] = lines
+            if edit.names or any(old != new for old, new in edit.lines.items()):
+                edits[item.path] = edit
+        names = {path: edit.names for path, edit in edits.items() if edit.names}
+        if names:
+            probes = {item.path: [probe for probe, _ in item.answers] for item in entry.consulted}
+            if spoken(names, files, probes, (blob, *texts_in_force())):
+                return None
+        moved = {path: edit.lines for path, edit in edits.items()}
         try:
             coverage: Coverage = relined(entry.coverage, moved)
         except NotMoved:
@@ -204,6 +221,8 @@ def answer_digest(files: Files, path: str, probe: Probe) -> bytes:
             from auditor.engine import guards_in
 
             content = repr(guards_in(files.text(path), path, name)).encode()
+        case "namespace" | "computed":
+            content = b""
         case _:
             content = files.key(path)
     return hashlib.blake2b(content, digest_size=_DIGEST).digest()
@@ -228,38 +247,44 @@ def _opened(blob: bytes) -> _Entry | None:
         return None
 
 
-def _where_now(item: Consulted, files: Files, source: Source) -> Lines | None:
-    """Where the lines of a file are now: nowhere else when it is empty; None when it changed."""
+def _edit_of(item: Consulted, files: Files, source: Source, *, is_module: bool) -> Edit | None:
+    """What was done to a file, where what was asked of it has the same answers; None elsewhere."""
     # A file that could not be read has no key; whether it is still so, reading it says.
     if item.key and item.stamp and stamp(source.tree, item.path) == item.stamp:
         files.trust(item.path, item.key)
-        return {}
+        return Edit({})
     if item.key and files.key(item.path) == item.key:
-        return {}
-    lines: Lines | None = {}
+        return Edit({})
+    edit: Edit | None = Edit({})
     for probe, answer in item.answers:
-        if probe[0] == "facts" and answer_digest(files, item.path, probe) != answer:
+        if probe[0] == FACTS and answer_digest(files, item.path, probe) != answer:
             before = files.facts_before(item.path, item.key)
-            lines = moved_lines(before, files.facts(item.path)) if before is not None else None
-    if lines is None:
+            edit = edit_between(before, files.facts(item.path)) if before is not None else None
+    if edit is None:
         return None
+    lines = edit.lines
     same = all(old == new for old, new in lines.items())
+    read: list[bytes] = []
     for probe, answer in item.answers:
-        if probe[0] != "facts":
+        if probe[0] != FACTS:
             now = _probe_now(probe, lines, same)
             if now is None or answer_digest(files, item.path, now) != answer:
                 return None
+            if edit.names:
+                read.extend(said(files, item.path, now))
+    if edit.names and (not is_module or mentioned(edit.names, read)):
+        return None
     for number, text in item.cited:
         now_at = lines.get(number, number if same else 0)
         if _line_digest(files, item.path, now_at) != text:
             return None
-    return lines
+    return edit
 
 
 def _probe_now(probe: Probe, lines: Lines, same: bool) -> Probe | None:
     """A probe where it is now; lines of a function or a class go where it went."""
     kind, name, line, start, end = probe
-    if kind not in ("function", "block"):
+    if kind not in _LINES_OF:
         return probe
     moved = lines.get(start, start if same else None)
     if moved is None:

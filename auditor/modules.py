@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from auditor.evaluation.import_statements import Program
-from auditor.program import Files
+from auditor.program import COMPUTED, NAMESPACE, Files
 from auditor.sources.tree import SourceProblem
 
 
@@ -71,4 +71,12 @@ def program_of(
         )
         if hidden:
             del left_out[name]
-    return Program(modules, namespaces, files.facts, files.function, left_out)
+    return Program(
+        modules,
+        namespaces,
+        files.facts,
+        files.function,
+        left_out,
+        lambda path: files.note(path, (NAMESPACE, "", 0, 0, 0)),
+        lambda path, name: files.note(path, (COMPUTED, name, 0, 0, 0)),
+    )

@@ -13,9 +13,8 @@ from typing import Any
 
 import msgspec
 
-from auditor.factcache import Parsed
-
-_LINES = frozenset({"line", "start", "end"})
+#: Fields of facts that are numbers of lines.
+UNLINED = frozenset({"line", "start", "end"})
 Lines = dict[int, int]
 
 
@@ -23,7 +22,7 @@ class NotMoved(Exception):  # noqa: N818 - an outcome, not a failure
     """A line of which it is not known where it went."""
 
 
-def moved_lines(before: Parsed, after: Parsed) -> Lines | None:
+def moved_lines(before: object, after: object) -> Lines | None:
     """Where each line that the facts name has gone; None where they differ in more than lines."""
     lines: Lines = {}
     return lines if _alike(before, after, lines) else None
@@ -38,7 +37,7 @@ def _alike(before: object, after: object, lines: Lines) -> bool:
         )
     if isinstance(before, msgspec.Struct):
         return all(
-            lines.setdefault(one, other) == other if name in _LINES else _alike(one, other, lines)
+            lines.setdefault(one, other) == other if name in UNLINED else _alike(one, other, lines)
             for name in before.__struct_fields__
             for one, other in [(getattr(before, name), getattr(after, name))]
         )

@@ -16,6 +16,9 @@ from auditor.sources.tree import Tree, key_of
 
 #: What can be read off a file as a whole: its facts, or whether its grammar is right.
 FACTS, GRAMMAR = "facts", "grammar"
+#: What a run may note of a module: that all its names were looked at at once, or that its code
+#: asked for an attribute by a name that it put together.
+NAMESPACE, COMPUTED = "namespace", "computed"
 
 #: What was asked of a file: its facts, its grammar, a function (name, line, start, end), a block
 #: of its lines, its guards, the attributes it sets with lines (stores) or without (sets), its text.

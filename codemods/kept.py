@@ -49,7 +49,7 @@ def plan_of(source: Source, request: Request, resources: Resources) -> Plan:
         DraftauditError: as :func:`codemods.planning.plan`.
     """
     kept = Cache(CacheConfig(resources.cache))
-    name = Memo(resources.cache).name(source, _asked(request)) if resources.cache else ""
+    name = Memo(resources.cache).name(source, request, _beside()) if resources.cache else ""
     blob = kept.read(name) if name else None
     entry = _opened(blob) if blob is not None else None
     if entry is not None and _is_same(entry, source):
@@ -65,9 +65,9 @@ def plan_of(source: Source, request: Request, resources: Resources) -> Plan:
     return plan
 
 
-def _asked(request: Request) -> object:
-    """What a plan depends on beside the files and the code of the audit."""
-    return ("plan", _code_digest(), version("libcst"), sys.version_info[:2], applier(), request)
+def _beside() -> object:
+    """What a plan depends on beside the request, the files and the code of the audit."""
+    return ("plan", _code_digest(), version("libcst"), sys.version_info[:2], applier())
 
 
 @cache

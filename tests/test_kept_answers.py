@@ -309,7 +309,7 @@ def test_lines_that_only_moved_run_nothing(
     ("old", "new"),
     [
         ("    return current_platform", "    # why\n    return current_platform"),
-        ("def fast", "X = 1\ndef fast"),
+        ("def fast", "X = other()\ndef fast"),
         ("if fast():", "if not fast():"),
         ("\nif fast():", "; Y = 2\nif fast():"),
     ],

@@ -130,6 +130,8 @@ class BuiltinCalls(Statements):
             return None
         owner = self.evaluate(call.args[0], frame, line)
         name = self.force(self.evaluate(call.args[1], frame, line), frame)
+        if isinstance(name, str) and not isinstance(call.args[1], f.Const):
+            self.asked_by_computed_name(frame.module, name)
         return (owner, name) if isinstance(name, str) else None
 
     def _hasattr(self, call: f.Call, frame: Frame, line: int) -> Value:
@@ -217,10 +219,12 @@ class BuiltinCalls(Statements):
         return None
 
     def _globals(self, call: f.Call, frame: Frame, line: int) -> Value:
+        self.looked_through(frame.module)
         return frame.module.names
 
     def _locals(self, call: f.Call, frame: Frame, line: int) -> Value:
         """``locals()``: of a call it is a copy, which nothing comes back from."""
+        self.looked_through(frame.module)
         return dict(frame.names) if frame.is_call else frame.names
 
     def _exec(self, call: f.Call, frame: Frame, line: int) -> Value:
@@ -249,11 +253,10 @@ class BuiltinCalls(Statements):
         if not call.args:
             return self._locals(call, frame, line)
         owner = self.evaluate(call.args[0], frame, line)
-        return (
-            owner.names
-            if isinstance(owner, ModuleValue)
-            else Opaque("vars()", frame.place(line), call.text)
-        )
+        if not isinstance(owner, ModuleValue):
+            return Opaque("vars()", frame.place(line), call.text)
+        self.looked_through(owner)
+        return owner.names
 
     def _dunder_import(self, call: f.Call, frame: Frame, line: int) -> Value:
         name = self.force(self.evaluate(call.args[0], frame, line), frame) if call.args else None

@@ -52,6 +52,9 @@ class Program(msgspec.Struct, frozen=True):
         function: the facts of a function at lines of a path.
         left_out: modules, or whole packages, whose files the source names but does not hold: for
             each the path, and why. What is there is not known.
+        looked_through: told the path of a module when all its names are looked at at once.
+        computed: told the path of code that asks for an attribute by a name that it put together,
+            and the name.
     """
 
     modules: Mapping[str, tuple[str, bool]]
@@ -59,6 +62,8 @@ class Program(msgspec.Struct, frozen=True):
     facts: Callable[[str], f.ModuleFacts | f.Unparsed]
     function: Callable[[str, f.Func], f.FunctionFacts | f.Unparsed]
     left_out: Mapping[str, tuple[str, str]] = msgspec.field(default_factory=dict)
+    looked_through: Callable[[str], object] = lambda _: None
+    computed: Callable[[str, str], object] = lambda _, __: None
 
 
 #: What stands in ``sys.modules`` and may not: a module that may have failed, an unreadable one.
@@ -74,6 +79,14 @@ class ImportStatements(Calls):
     program: Program
     conventions: Conventions
     modules: dict[str, Value]
+
+    def looked_through(self, module: ModuleValue) -> None:
+        """All names of a module were looked at at once."""
+        self.program.looked_through(module.path)
+
+    def asked_by_computed_name(self, module: ModuleValue, name: str) -> None:
+        """Code of a module asked for an attribute whose name it put together."""
+        self.program.computed(module.path, name)
 
     def bind_import(self, stmt: f.Import, frame: Frame) -> None:
         """``import a.b.c`` binds ``a``; ``import a.b.c as x`` binds the last module."""
@@ -296,6 +309,7 @@ class ImportStatements(Calls):
             known = module.name if isinstance(module, Foreign) else "an unknown module"
             frame.module.wild = Opaque(f"may come from {known} by a star import", place)
             return None
+        self.looked_through(module)
         exported = module.names.get("__all__", UNBOUND)
         if exported is UNBOUND:
             trace, frame.trace = frame.trace, None

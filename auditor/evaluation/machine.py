@@ -132,6 +132,14 @@ class Machine(ABC):
         """The body of a function of the tree."""
 
     @abstractmethod
+    def looked_through(self, module: ModuleValue) -> None:
+        """Take note that all names of a module were looked at at once."""
+
+    @abstractmethod
+    def asked_by_computed_name(self, module: ModuleValue, name: str) -> None:
+        """Take note that code of a module asks for an attribute whose name was put together."""
+
+    @abstractmethod
     def installed_release(self, name: str, place: Place) -> Value:
         """The version of a distribution, up to what the tree requires of it."""
 

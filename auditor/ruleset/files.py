@@ -66,6 +66,13 @@ def folders_over() -> tuple[Folder, ...]:
     return _OVER.get()
 
 
+def texts_in_force() -> Iterator[bytes]:
+    """The text of every rule file that counts here."""
+    for root in (rules_folder(), *(path for path, _ in folders_over())):
+        for path in sorted(root.rglob("*.toml")):
+            yield path.read_bytes()
+
+
 def digest_over(folders: Sequence[str | Path]) -> bytes:
     """A digest of the rules in these folders; empty without one."""
     files = [path for folder in folders for path in sorted(Path(folder).rglob("*.toml"))]

@@ -67,9 +67,12 @@ class Answers:
     probes: list[tuple[Value, Doubts]]
 
 
-def answers(tree: Tree) -> Answers:
-    """Import the entries of a tree in an import run, then ask the probes."""
-    run = ImportRun(program(tree), platform(tree), _CONVENTIONS)
+def answers(tree: Tree, files: Program | None = None) -> Answers:
+    """Import the entries of a tree in an import run, then ask the probes.
+
+    ``files`` is the tree as the run reads it, where something takes note of that.
+    """
+    run = ImportRun(files or program(tree), platform(tree), _CONVENTIONS)
     entries = [_imported(run, name) for name in tree.entries]
     modules = {n: m for n, m in run.modules.items() if isinstance(m, ModuleValue)}
     names = {

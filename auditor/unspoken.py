@@ -1,0 +1,205 @@
+"""What an edit has added to a module or taken from it, where nothing speaks of it.
+
+Most edits that do more than move lines define something new: a function, a class, a constant. To
+define it runs nothing and cannot fail, and the one thing that is then another is what its name
+stands for in its module. So an answer stays what it was if nobody asked for that name:
+
+* nothing that the answer rests on has it as a word: not what was read of the files of the tree (of
+  most, their top level alone), of the edited one as well, nor the rules, nor what was answered;
+* nobody asked for it by a name that was put together, and nobody looked at all names of the module
+  (``globals()``, a star import). An import run takes note of both as it meets them.
+
+That holds for a definition that is gone as well, and for one that is another now.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from difflib import SequenceMatcher
+from typing import NamedTuple
+
+import msgspec
+
+from auditor import facts as f
+from auditor.factcache import Parsed
+from auditor.moved import UNLINED, Lines, moved_lines
+from auditor.program import COMPUTED, NAMESPACE, Files, Probe
+
+#: More names than these are not looked for: to run again is then the better way.
+_MOST_NAMES = 16
+
+
+class Edit(NamedTuple):
+    """How the facts of a file differ from those of before.
+
+    ``lines`` says where each line went that both name; ``names`` are what only one of them binds,
+    or each to something else, by a statement that does nothing else.
+    """
+
+    lines: Lines
+    names: frozenset[str] = frozenset()
+
+
+def edit_between(before: Parsed, after: Parsed) -> Edit | None:
+    """The edit; None where it may have done more than move lines and define."""
+    lines = moved_lines(before, after)
+    if lines is not None:
+        return Edit(lines)
+    if not isinstance(before, f.ModuleFacts) or not isinstance(after, f.ModuleFacts):
+        return None
+    return _redefinition(before.body, after.body)
+
+
+def _redefinition(before: tuple[f.Stmt, ...], after: tuple[f.Stmt, ...]) -> Edit | None:
+    one, other = list(map(_unlined, before)), list(map(_unlined, after))
+    same = SequenceMatcher[object](None, one, other, autojunk=False)
+    lines: Lines = {}
+    names: set[str] = set()
+    kept: list[f.Stmt] = []
+    for tag, start, end, new_start, new_end in same.get_opcodes():
+        if tag == "equal":
+            moved = moved_lines(before[start:end], after[new_start:new_end])
+            if moved is None or any(
+                lines.setdefault(old, new) != new for old, new in moved.items()
+            ):
+                return None
+            kept.extend(after[new_start:new_end])
+            continue
+        for stmt in (*before[start:end], *after[new_start:new_end]):
+            bound = _defined(stmt)
+            if bound is None:
+                return None
+            names |= bound
+    spoken = len(names) > _MOST_NAMES or any(map(_special, names))
+    if spoken or mentioned(names, (text.encode() for text in _texts(kept))):
+        return None
+    return Edit(lines, frozenset(names))
+
+
+def spoken(
+    names: Mapping[str, AbstractSet[str]],
+    files: Files,
+    probes: Mapping[str, Iterable[Probe]],
+    others: Iterable[bytes],
+) -> bool:
+    """Whether anything that an answer rests on speaks of names that edits define.
+
+    Args:
+        names: the names by the file that was edited.
+        files: the files as they are now.
+        probes: every file that the answer rests on, and what was asked of it; of an edited file,
+            what it says itself has been looked at before.
+        others: texts that stand in no file.
+    """
+    words = frozenset[str]().union(*names.values())
+    if mentioned(words, others):
+        return True
+    for path, asked in probes.items():
+        if any(kind == COMPUTED and name in words for kind, name, *_ in asked):
+            return True
+        if path in names and any(kind == NAMESPACE for kind, *_ in asked):
+            return True
+        theirs = words - names.get(path, frozenset())
+        text = files.text(path)
+        if not isinstance(text, bytes) or not mentioned(theirs, [text]):
+            continue
+        # In most files it stands in the body of a function that nobody read.
+        if any(mentioned(theirs, said(files, path, probe)) for probe in asked):
+            return True
+    return False
+
+
+def said(files: Files, path: str, probe: Probe) -> Iterator[bytes]:
+    """The texts that a file answers with to a probe."""
+    kind, name, _, start, end = probe
+    match kind:
+        case "facts":
+            yield from (text.encode() for text in _texts(files.facts(path)))
+        case "function" | "block":
+            yield files.block(path, start, end)
+        case "stores" | "sets":
+            from auditor.loading import stores_in
+
+            yield from (attribute.encode() for attribute, _ in stores_in(files.text(path)))
+        case "guards":
+            from auditor.engine import guards_in
+
+            yield repr(guards_in(files.text(path), path, name)).encode()
+        case "mentions" | "computed":
+            yield name.encode()
+        case "grammar" | "namespace":
+            pass
+        case _:
+            text = files.text(path)
+            yield text if isinstance(text, bytes) else b""
+
+
+def mentioned(names: Iterable[str], texts: Iterable[bytes]) -> bool:
+    """Whether one of the names stands in one of the texts as a word."""
+    words = [(name.encode(), re.compile(rf"\b{name}\b".encode())) for name in names]
+    return any(name in text and word.search(text) for text in texts for name, word in words)
+
+
+def _special(name: str) -> bool:
+    """Whether Python itself asks for it, or it may be spelled in another way (PEP 3131)."""
+    return (name.startswith("__") and name.endswith("__")) or not name.isascii()
+
+
+def _defined(stmt: f.Stmt) -> frozenset[str] | None:
+    """The names that a statement binds, if it does nothing else and cannot fail."""
+    match stmt:
+        case f.Func(name=name, decorators=(), uses=(), defaults=()):
+            return frozenset((name,))
+        case f.Class(
+            name=name, bases=(), keywords=(), decorators=(), uses=(), plain=True, body=body
+        ):
+            return frozenset((name,)) if all(map(_plain_member, body)) else None
+        case f.Assign(targets=targets, value=value) if _constant(value):
+            names = [target.id for target in targets if isinstance(target, f.Name)]
+            return frozenset(names) if len(names) == len(targets) else None
+    return None
+
+
+def _plain_member(stmt: f.Stmt) -> bool:
+    """Whether it defines something in a class, and nothing by which the class is made."""
+    names = _defined(stmt)
+    return names is not None and (isinstance(stmt, f.Func) or not any(map(_special, names)))
+
+
+def _constant(node: f.Expr | None) -> bool:
+    """Whether evaluating it can only give a constant, or a container of such."""
+    match node:
+        case f.Const():
+            return True
+        case f.Sequence(kind="set", items=items):
+            return all(isinstance(item, f.Const) for item in items)
+        case f.Sequence(items=items):
+            return all(map(_constant, items))
+        case f.Mapping(keys=keys, values=values):
+            return all(isinstance(key, f.Const) for key in keys) and all(map(_constant, values))
+    return False
+
+
+def _unlined(value: object) -> object:
+    """Facts without their lines, as what can be compared and hashed."""
+    if isinstance(value, tuple):
+        return tuple(map(_unlined, value))
+    if isinstance(value, msgspec.Struct):
+        fields = (name for name in value.__struct_fields__ if name not in UNLINED)
+        return (type(value), *(_unlined(getattr(value, name)) for name in fields))
+    # 1, 1.0 and True are equal, and not the same constant.
+    return type(value), value
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Every name and text in some facts."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from _texts(item)
+    elif isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            yield from _texts(getattr(value, name))
