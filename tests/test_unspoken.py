@@ -221,6 +221,19 @@ def test_a_class_that_only_a_row_names_is_spoken_of(
     assert runs
 
 
+def test_a_star_import_of_a_folder_without_init_is_kept(
+    tree: Path, tmp_path: Path, runs: list[str]
+) -> None:
+    (tree / "vllm" / "models" / "folder").mkdir()
+    (tree / "vllm" / "models" / "folder" / "inner.py").write_text("X = 1\n")
+    edited(tree / TOOLS, "", "\nfrom vllm.models.folder import *\n")
+    document(tree, tmp_path / "cache")
+    edited(tree / TOOLS, "", "\nADDED = 1\n")
+    runs.clear()
+    assert document(tree, tmp_path / "cache") == document(tree)
+    assert len(runs) == 6, "only without the cache"
+
+
 def facts(text: str) -> ModuleFacts:
     found = module_facts(text.encode(), "vllm")
     assert isinstance(found, ModuleFacts)

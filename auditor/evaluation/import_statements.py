@@ -81,8 +81,9 @@ class ImportStatements(Calls):
     modules: dict[str, Value]
 
     def looked_through(self, module: ModuleValue) -> None:
-        """All names of a module were looked at at once."""
-        self.program.looked_through(module.path)
+        """All names of a module were looked at at once; a namespace package has no file."""
+        if module.path:
+            self.program.looked_through(module.path)
 
     def asked_by_computed_name(self, module: ModuleValue, name: str) -> None:
         """Code of a module asked for an attribute whose name it put together."""

@@ -154,12 +154,20 @@ def show(value: Value) -> str:
             return f"class {value.dotted}"
         case Function(module=module, facts=facts):
             return f"function {module.name}.{facts.name}"
+        case Closure(module=module):
+            return f"lambda of {module.name}"
+        case Method(owner=owner, name=name):
+            return f"{name} of {show(owner)}"
+        case Instance(cls=cls):
+            return f"object of {cls.dotted}"
         case Opaque(reason=reason):
             return f"unknown ({reason})"
         case Error():
             return f"raises {brief(value)} at {' <- '.join(map(str, value.chain))}"
         case tuple() | list():
             return f"{type(value).__name__} {[show(item) for item in value]}"
+        case dict():
+            return f"dict {[(show(key), show(item)) for key, item in value.items()]}"
         case _:
             return repr(value)
 
