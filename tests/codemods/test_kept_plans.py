@@ -12,7 +12,7 @@ from trees.lacking import draft, engine
 from trees.minivllm import INIT, write
 
 from auditor.main import run
-from codemods import planning
+from codemods import jobs, planning
 from codemods.cli import codemod
 
 FLAT = """
@@ -119,14 +119,26 @@ def test_a_damaged_entry_is_made_again(folder: Path, capfd: pytest.CaptureFixtur
     assert printed(folder, capfd) == first
 
 
-def test_a_kept_audit_serves_the_plan(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_kept_audit_serves_the_plan(
+    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The document of an audit before, or of the plan itself, is the same to the other."""
     from auditor.main import command
 
+    audited: list[object] = []
+    real = jobs.Jobs.run
+
+    def counting(self: jobs.Jobs, look: jobs.Look) -> object:
+        audited.append(self)
+        return real(self, look)
+
+    monkeypatch.setattr(jobs.Jobs, "run", counting)
     without = printed(folder, capfd, cached=False)
     given = ["--vllm", str(folder), "--cache-dir", str(folder.parent / "cache"), "-f", "json"]
     assert run(command, given, "audit") == 0
     document = capfd.readouterr().out
+    audited.clear()
     assert printed(folder, capfd) == without
+    assert audited == []
     assert run(command, given, "audit") == 0
     assert capfd.readouterr().out == document
