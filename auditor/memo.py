@@ -28,7 +28,7 @@ from auditor.request import Request
 from auditor.ruleset.files import digest_over, texts_in_force
 from auditor.sources.cache import Cache, CacheConfig
 from auditor.sources.tree import Source, stamp
-from auditor.unspoken import Edit, edit_between, mentioned, said, spoken
+from auditor.unspoken import Edit, edit_between, mentioned, said, spoken, texts_of
 
 _FOLDER = "answers"
 #: The packages of code on which answers depend, beside the modules that stand alone.
@@ -110,11 +110,18 @@ class Memo:
         return f"{_FOLDER}/{digest.hexdigest()}"
 
     def load(self, name: str, files: Files, source: Source) -> Coverage | None:
-        """The kept answer, if every file that it rests on still says the same."""
+        """The kept answer, if every file that it rests on still says the same.
+
+        Where it is not, what was asked of files here is no ground of the answer that is made then.
+        """
         blob = self._cache.read(name)
         entry = _opened(blob) if blob is not None else None
-        if blob is None or entry is None:
-            return None
+        coverage = self._still_so(entry, files, source) if entry is not None else None
+        if coverage is None:
+            files.forget_asked()
+        return coverage
+
+    def _still_so(self, entry: _Entry, files: Files, source: Source) -> Coverage | None:
         modules = frozenset(entry.read)
         edits: dict[str, Edit] = {}
         for item in entry.consulted:
@@ -126,7 +133,9 @@ class Memo:
         names = {path: edit.names for path, edit in edits.items() if edit.names}
         if names:
             probes = {item.path: [probe for probe, _ in item.answers] for item in entry.consulted}
-            if spoken(names, files, probes, (blob, *texts_in_force())):
+            if spoken(
+                names, files, probes, edits.keys(), (*texts_of(entry.coverage), *texts_in_force())
+            ):
                 return None
         moved = {path: edit.lines for path, edit in edits.items()}
         try:
@@ -201,10 +210,8 @@ def answer_digest(files: Files, path: str, probe: Probe) -> bytes:
     match kind:
         case "facts" | "grammar":
             content = files.digest(kind, path)
-        case "function":
-            content = "\n".join(files.line(path, n) for n in range(start, end + 1)).encode()
-        case "block":
-            content = files.block(path, start, end)
+        case "function" | "block":
+            content = files.between(path, start, end)
         case "stores":
             from auditor.loading import stores_in
 
@@ -221,7 +228,8 @@ def answer_digest(files: Files, path: str, probe: Probe) -> bytes:
             from auditor.engine import guards_in
 
             content = repr(guards_in(files.text(path), path, name)).encode()
-        case "namespace" | "computed":
+        case "namespace" | "attribute":
+            # What a run looked for there, which no text of the file answers.
             content = b""
         case _:
             content = files.key(path)
@@ -290,6 +298,9 @@ def _probe_now(probe: Probe, lines: Lines, same: bool) -> Probe | None:
     if moved is None:
         return None
     by = moved - start
+    if lines.get(end, end + by) != end + by:
+        # What stands there is shorter or longer now.
+        return None
     lines.update({number: number + by for number in range(start, end + 1)})
     return kind, name, line + by, start + by, end + by
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from auditor.evaluation.import_statements import Program
-from auditor.program import COMPUTED, NAMESPACE, Files
+from auditor.program import ATTRIBUTE, NAMESPACE, Files
 from auditor.sources.tree import SourceProblem
 
 
@@ -78,5 +78,5 @@ def program_of(
         files.function,
         left_out,
         lambda path: files.note(path, (NAMESPACE, "", 0, 0, 0)),
-        lambda path, name: files.note(path, (COMPUTED, name, 0, 0, 0)),
+        lambda path, name: files.note(path, (ATTRIBUTE, name, 0, 0, 0)),
     )

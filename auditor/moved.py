@@ -13,13 +13,15 @@ from typing import Any
 
 import msgspec
 
+from auditor.coverage import ErrorInfo
+
 #: Fields of facts that are numbers of lines.
 UNLINED = frozenset({"line", "start", "end"})
 Lines = dict[int, int]
 
 
 class NotMoved(Exception):  # noqa: N818 - an outcome, not a failure
-    """A line of which it is not known where it went."""
+    """Something of which it is not known whether, or where, it went."""
 
 
 def moved_lines(before: object, after: object) -> Lines | None:
@@ -41,7 +43,8 @@ def _alike(before: object, after: object, lines: Lines) -> bool:
             for name in before.__struct_fields__
             for one, other in [(getattr(before, name), getattr(after, name))]
         )
-    return before == after
+    # 0.0 and -0.0 are equal, and not the same constant.
+    return repr(before) == repr(after) if isinstance(before, float) else before == after
 
 
 def cited_lines(document: object) -> Iterator[tuple[str, int]]:
@@ -73,12 +76,13 @@ def relined(document: Any, files: Mapping[str, Lines]) -> Any:
     Places are structs that have ``path`` and ``line``, and ``path:line`` in a sentence.
 
     Raises:
-        NotMoved: it cites a line that the facts of its file do not name.
+        NotMoved: it cites a line that the facts of its file do not name, or source in it has what
+            looks like a place.
     """
     if not files:
         return document
     paths = "|".join(re.escape(path) for path in files)
-    return _Reliner(files, re.compile(rf"({paths}):(\d+)")).of(document)
+    return _Reliner(files, re.compile(rf"(?<![\w./-])({paths}):(\d+)")).of(document)
 
 
 class _Reliner:
@@ -98,8 +102,13 @@ class _Reliner:
         return value
 
     def _struct(self, value: msgspec.Struct) -> msgspec.Struct:
-        # What stands in a field called text is source, and is left as it is.
-        old = {name: getattr(value, name) for name in value.__struct_fields__ if name != "text"}
+        # What stands in a field called text is source, as is what an exception of the tree says.
+        left = ("text", "message") if isinstance(value, ErrorInfo) else ("text",)
+        for name in left:
+            if self._places.search(getattr(value, name, "")):
+                # Sentences that repeat it cannot be told from those that name the place.
+                raise NotMoved(getattr(value, name))
+        old = {name: getattr(value, name) for name in value.__struct_fields__ if name not in left}
         new = {name: self.of(item) for name, item in old.items()}
         if _is_place(value) and old["path"] in self._files:
             new["line"] = self._line(old["path"], old["line"])

@@ -17,8 +17,8 @@ from auditor.sources.tree import Tree, key_of
 #: What can be read off a file as a whole: its facts, or whether its grammar is right.
 FACTS, GRAMMAR = "facts", "grammar"
 #: What a run may note of a module: that all its names were looked at at once, or that its code
-#: asked for an attribute by a name that it put together.
-NAMESPACE, COMPUTED = "namespace", "computed"
+#: asked for an attribute by a text, which may be spelled in any way.
+NAMESPACE, ATTRIBUTE = "namespace", "attribute"
 
 #: What was asked of a file: its facts, its grammar, a function (name, line, start, end), a block
 #: of its lines, its guards, the attributes it sets with lines (stores) or without (sets), its text.
@@ -98,6 +98,11 @@ class Files:
     def noted(self, start: int) -> list[tuple[str, Probe]]:
         """What was asked since so many things had been, in order, each with its file."""
         return self._noted[start:]
+
+    def forget_asked(self) -> None:
+        """Take it that nothing was asked so far."""
+        self._probes.clear()
+        self._noted.clear()
 
     def key(self, path: str) -> bytes:
         """The content key of a file; empty when it cannot be read."""
@@ -244,6 +249,10 @@ class Files:
     def block(self, path: str, start: int, end: int) -> bytes:
         """Lines ``start`` to ``end`` of a file, counted from 1; fewer where it has fewer."""
         self.note(path, ("block", "", start, start, end))
+        return self.between(path, start, end)
+
+    def between(self, path: str, start: int, end: int) -> bytes:
+        """As :meth:`block`, for one who notes himself what he asks."""
         return b"\n".join(self._split(path)[start - 1 : end])
 
     def _split(self, path: str) -> list[bytes]:

@@ -6,8 +6,8 @@ stands for in its module. So an answer stays what it was if nobody asked for tha
 
 * nothing that the answer rests on has it as a word: not what was read of the files of the tree (of
   most, their top level alone), of the edited one as well, nor the rules, nor what was answered;
-* nobody asked for it by a name that was put together, and nobody looked at all names of the module
-  (``globals()``, a star import). An import run takes note of both as it meets them.
+* nobody asked for it by a text, which may be spelled in any way, and nobody looked at all names of
+  the module (``globals()``, a star import). An import run takes note of both as it meets them.
 
 That holds for a definition that is gone as well, and for one that is another now.
 """
@@ -15,6 +15,8 @@ That holds for a definition that is gone as well, and for one that is another no
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from difflib import SequenceMatcher
@@ -25,10 +27,14 @@ import msgspec
 from auditor import facts as f
 from auditor.factcache import Parsed
 from auditor.moved import UNLINED, Lines, moved_lines
-from auditor.program import COMPUTED, NAMESPACE, Files, Probe
+from auditor.program import ATTRIBUTE, NAMESPACE, Files, Probe
 
 #: More names than these are not looked for: to run again is then the better way.
 _MOST_NAMES = 16
+
+
+#: A file that declares an encoding (PEP 263), in which words may be other bytes.
+_ENCODED = re.compile(rb"(?:[^\n]*\n)?[ \t\f]*#[^\n]*?coding[:=][ \t]*(?!utf-?8\b)", re.IGNORECASE)
 
 
 class Edit(NamedTuple):
@@ -44,16 +50,24 @@ class Edit(NamedTuple):
 
 def edit_between(before: Parsed, after: Parsed) -> Edit | None:
     """The edit; None where it may have done more than move lines and define."""
-    lines = moved_lines(before, after)
-    if lines is not None:
-        return Edit(lines)
-    if not isinstance(before, f.ModuleFacts) or not isinstance(after, f.ModuleFacts):
+    try:
+        lines = moved_lines(before, after)
+        if lines is not None:
+            return Edit(lines)
+        if isinstance(before, f.ModuleFacts) and isinstance(after, f.ModuleFacts):
+            return _redefinition(before.body, after.body)
+    except RecursionError:
+        # Nested too deeply to be compared.
         return None
-    return _redefinition(before.body, after.body)
+    return None
 
 
 def _redefinition(before: tuple[f.Stmt, ...], after: tuple[f.Stmt, ...]) -> Edit | None:
     one, other = list(map(_unlined, before)), list(map(_unlined, after))
+    counted, counted_now = Counter(one), Counter(other)
+    if ((counted - counted_now) + (counted_now - counted)).total() > 2 * _MOST_NAMES:
+        # Each binds a name or does more; and to match many is slow.
+        return None
     same = SequenceMatcher[object](None, one, other, autojunk=False)
     lines: Lines = {}
     names: set[str] = set()
@@ -73,7 +87,7 @@ def _redefinition(before: tuple[f.Stmt, ...], after: tuple[f.Stmt, ...]) -> Edit
                 return None
             names |= bound
     spoken = len(names) > _MOST_NAMES or any(map(_special, names))
-    if spoken or mentioned(names, (text.encode() for text in _texts(kept))):
+    if spoken or mentioned(names, texts_of(kept)):
         return None
     return Edit(lines, frozenset(names))
 
@@ -82,6 +96,7 @@ def spoken(
     names: Mapping[str, AbstractSet[str]],
     files: Files,
     probes: Mapping[str, Iterable[Probe]],
+    edited: AbstractSet[str],
     others: Iterable[bytes],
 ) -> bool:
     """Whether anything that an answer rests on speaks of names that edits define.
@@ -89,24 +104,29 @@ def spoken(
     Args:
         names: the names by the file that was edited.
         files: the files as they are now.
-        probes: every file that the answer rests on, and what was asked of it; of an edited file,
-            what it says itself has been looked at before.
+        probes: every file that the answer rests on, and what was asked of it before the edits.
+        edited: the files whose lines are others now; what those in ``names`` say of their own names
+            has been looked at before.
         others: texts that stand in no file.
     """
     words = frozenset[str]().union(*names.values())
     if mentioned(words, others):
         return True
     for path, asked in probes.items():
-        if any(kind == COMPUTED and name in words for kind, name, *_ in asked):
+        if any(kind == ATTRIBUTE and name in words for kind, name, *_ in asked):
             return True
         if path in names and any(kind == NAMESPACE for kind, *_ in asked):
             return True
         theirs = words - names.get(path, frozenset())
         text = files.text(path)
-        if not isinstance(text, bytes) or not mentioned(theirs, [text]):
+        if not isinstance(text, bytes):
             continue
-        # In most files it stands in the body of a function that nobody read.
-        if any(mentioned(theirs, said(files, path, probe)) for probe in asked):
+        if _ENCODED.match(text):
+            return True
+        # Where the word stands at all, it is in the body of a function that nobody read, mostly.
+        if mentioned(theirs, [text]) and (
+            path in edited or any(mentioned(theirs, said(files, path, probe)) for probe in asked)
+        ):
             return True
     return False
 
@@ -116,7 +136,7 @@ def said(files: Files, path: str, probe: Probe) -> Iterator[bytes]:
     kind, name, _, start, end = probe
     match kind:
         case "facts":
-            yield from (text.encode() for text in _texts(files.facts(path)))
+            yield from texts_of(files.facts(path))
         case "function" | "block":
             yield files.block(path, start, end)
         case "stores" | "sets":
@@ -127,7 +147,7 @@ def said(files: Files, path: str, probe: Probe) -> Iterator[bytes]:
             from auditor.engine import guards_in
 
             yield repr(guards_in(files.text(path), path, name)).encode()
-        case "mentions" | "computed":
+        case "mentions" | "attribute":
             yield name.encode()
         case "grammar" | "namespace":
             pass
@@ -137,9 +157,18 @@ def said(files: Files, path: str, probe: Probe) -> Iterator[bytes]:
 
 
 def mentioned(names: Iterable[str], texts: Iterable[bytes]) -> bool:
-    """Whether one of the names stands in one of the texts as a word."""
+    """Whether one of the names stands in one of the texts as a word, in any spelling of it."""
     words = [(name.encode(), re.compile(rf"\b{name}\b".encode())) for name in names]
-    return any(name in text and word.search(text) for text in texts for name, word in words)
+    return any(
+        name in text and word.search(text) for text in map(_plainly, texts) for name, word in words
+    )
+
+
+def _plainly(text: bytes) -> bytes:
+    """A text with its names as Python reads them (PEP 3131)."""
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFKC", text.decode("utf-8", "replace")).encode()
 
 
 def _special(name: str) -> bool:
@@ -189,17 +218,20 @@ def _unlined(value: object) -> object:
     if isinstance(value, msgspec.Struct):
         fields = (name for name in value.__struct_fields__ if name not in UNLINED)
         return (type(value), *(_unlined(getattr(value, name)) for name in fields))
-    # 1, 1.0 and True are equal, and not the same constant.
-    return type(value), value
+    # 1, 1.0 and True are equal and not the same constant, and so are 0.0 and -0.0.
+    return type(value), repr(value) if isinstance(value, float) else value
 
 
-def _texts(value: object) -> Iterator[str]:
-    """Every name and text in some facts."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, tuple | list):
-        for item in value:
-            yield from _texts(item)
-    elif isinstance(value, msgspec.Struct):
-        for name in value.__struct_fields__:
-            yield from _texts(getattr(value, name))
+def texts_of(value: object) -> Iterator[bytes]:
+    """Every name and text in facts or in a document, however deeply they are nested."""
+    left = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, str):
+            yield one.encode("utf-8", "surrogatepass")
+        elif isinstance(one, tuple | list):
+            left.extend(one)
+        elif isinstance(one, dict):
+            left.extend((*one.keys(), *one.values()))
+        elif isinstance(one, msgspec.Struct):
+            left.extend(getattr(one, name) for name in one.__struct_fields__)

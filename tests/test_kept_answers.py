@@ -338,6 +338,81 @@ def test_a_body_that_the_analysis_reads_is_read_again(
     assert runs
 
 
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        (INIT, "        return False\n", "        return False\n    return True\n"),
+        (INIT, "        x = True\n", "        x = True\n        return False\n"),
+        (INIT, "    x = True\n    return x\n", "    x = True\n        return x\n"),
+        (NVIDIA, "        return None\n", "        return None\n        return None\n"),
+        (NVIDIA, "        y = 1\n", "        y = 1\n        return hidden_states\n"),
+    ],
+)
+def test_a_body_that_is_longer_or_indented_otherwise_is_read_again(
+    tree: Path, tmp_path: Path, runs: list[str], path: str, old: str, new: str
+) -> None:
+    """The lines that it had are there as before."""
+    (tree / INIT).write_text(
+        "from vllm.platforms import current_platform\n"
+        "def fast():\n    x = current_platform.is_cuda()\n    if x:\n        x = True\n"
+        "    return x\n"
+        "def slow():\n    if current_platform.is_rocm():\n        return False\n"
+        "if fast() or slow():\n    from .nvidia import Draft\nelse:\n    from .amd import Draft\n"
+    )
+    (tree / NVIDIA).write_text((tree / NVIDIA).read_text() + "        y = 1\n")
+    document(tree, tmp_path / "cache")
+    text = (tree / path).read_text()
+    assert old in text
+    head, _, tail = text.rpartition(old)
+    (tree / path).write_text(head + new + tail)
+    runs.clear()
+    assert document(tree, tmp_path / "cache") == document(tree)
+    assert len(runs) == 12
+
+
+def test_an_edit_moves_no_place_that_the_tree_wrote(tree: Path, tmp_path: Path) -> None:
+    (tree / INIT).write_text(f"from .nvidia import Draft\nraise OSError('see {NVIDIA}:3')\n")
+    document(tree, tmp_path / "cache")
+    (tree / NVIDIA).write_text("# a comment\n" + (tree / NVIDIA).read_text())
+    assert document(tree, tmp_path / "cache") == document(tree)
+
+
+def test_the_place_of_a_default_moves_with_it(tree: Path, tmp_path: Path) -> None:
+    method = (
+        "import torch.nn as nn\n\nclass Draft(nn.Module):\n"
+        "    def __init__(self):\n        self.lm_head = nn.Linear(2, 3)\n\n"
+        "    def pick(self, h, k=[1]):\n        return h * k\n\n"
+        "    def compute_logits(self, hidden_states):\n"
+        "        return self.lm_head(self.pick(hidden_states))\n"
+    )
+    (tree / NVIDIA).write_text(method)
+    before = document(tree, tmp_path / "cache")
+    assert f"one object for all calls at {NVIDIA}:7".encode() in before
+    (tree / NVIDIA).write_text("# a comment\n" + method)
+    assert document(tree, tmp_path / "cache") == document(tree)
+
+
+def test_zero_and_minus_zero_are_two_constants(tree: Path, tmp_path: Path) -> None:
+    text = (
+        "ZERO = 0.0\nif str(ZERO) == '-0.0':\n    raise OSError('no')\nfrom .nvidia import Draft\n"
+    )
+    (tree / INIT).write_text(text)
+    before = document(tree, tmp_path / "cache")
+    (tree / INIT).write_text(text.replace("= 0.0", "= -0.0"))
+    after = document(tree, tmp_path / "cache")
+    assert after == document(tree)
+    assert b"OSError" in after
+    assert b"OSError" not in before
+
+
+def test_an_expression_that_is_nested_too_deeply_to_be_compared(tree: Path, tmp_path: Path) -> None:
+    deep = f"DEEP = {'+'.join(['1'] * 3500)}\n"
+    (tree / NVIDIA).write_text(deep + (tree / NVIDIA).read_text())
+    document(tree, tmp_path / "cache")
+    (tree / NVIDIA).write_text("# a comment\n" + (tree / NVIDIA).read_text())
+    assert document(tree, tmp_path / "cache") == document(tree)
+
+
 def test_lines_of_a_chain_of_imports_that_moved(tree: Path, tmp_path: Path) -> None:
     (tree / NVIDIA).write_text("import torch\n\n\ndef f():\n    pass\n\n\nraise OSError('no')\n")
     document(tree, tmp_path / "cache")

@@ -112,3 +112,29 @@ def test_a_yield_of_a_function_inside_is_not_of_the_function() -> None:
     facts = function_facts(source, 1, 4, "g")
     assert isinstance(facts, f.FunctionFacts)
     assert not facts.generator
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "line"),
+    [
+        ("x = 1\nreturn x\n", "'return' outside function", 2),
+        ("if x:\n    return\n", "'return' outside function", 2),
+        ("class A:\n    return 1\n", "'return' outside function", 2),
+        ("break\n", "'break' outside loop", 1),
+        ("for x in y:\n    pass\nelse:\n    continue\n", "'continue' not properly in loop", 4),
+        ("while x:\n    class A:\n        break\n", "'break' outside loop", 3),
+    ],
+)
+def test_what_parses_and_does_not_compile_is_no_module(text: str, reason: str, line: int) -> None:
+    with pytest.raises(SyntaxError, match=reason):
+        compile(text, "m.py", "exec")
+    assert module_facts(text.encode(), "root") == f.Unparsed(f"does not compile: {reason}", line)
+
+
+def test_what_stands_in_a_loop_or_a_function_compiles() -> None:
+    text = (
+        "for x in y:\n    if x:\n        continue\n    while z:\n        break\n    break\n"
+        "def g():\n    return 1\n"
+    )
+    compile(text, "m.py", "exec")
+    assert isinstance(module_facts(text.encode(), "root"), f.ModuleFacts)

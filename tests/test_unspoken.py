@@ -221,6 +221,60 @@ def test_a_class_that_only_a_row_names_is_spoken_of(
     assert runs
 
 
+ASKS = 'hasattr(tools, "spare_tool")'
+
+
+@pytest.mark.parametrize(
+    ("path", "asks"),
+    [
+        pytest.param(INIT, 'hasattr(tools, "AD" "DED")', id="two texts side by side"),
+        pytest.param(INIT, 'hasattr(tools, "\\x41DDED")', id="an escape"),
+        pytest.param(INIT, 'hasattr(tools, "AD\\\nDED")', id="a text over two lines"),
+        pytest.param(INIT, "bool(tools.\uff21DDED)", id="another spelling (PEP 3131)"),
+    ],
+)
+def test_a_name_is_found_however_it_is_spelled(
+    tree: Path, tmp_path: Path, runs: list[str], path: str, asks: str
+) -> None:
+    text = (tree / path).read_text()
+    probe = f"try:\n    KNOWN = {asks}\nexcept AttributeError:\n    KNOWN = False\n"
+    text = text.replace(f"PRESENT = {ASKS}\n", probe + "if KNOWN:\n    raise OSError('known')\n")
+    (tree / path).write_text(text)
+    before = document(tree, tmp_path / "cache")
+    edited(tree / TOOLS, "", "\nADDED = 1\n")
+    runs.clear()
+    after = document(tree, tmp_path / "cache")
+    assert len(runs) == 6
+    assert after == document(tree)
+    assert b"OSError" in after
+    assert b"OSError" not in before
+
+
+def test_a_file_in_another_encoding_may_speak_of_anything(
+    tree: Path, tmp_path: Path, runs: list[str]
+) -> None:
+    coded = b"# coding: utf-7\nfrom .. import tools\nX = hasattr(tools, '+AEEARABEAEUARA-')\n"
+    (tree / PARTS).write_bytes(coded)
+    document(tree, tmp_path / "cache")
+    edited(tree / TOOLS, "", "\nADDED = 1\n")
+    runs.clear()
+    assert document(tree, tmp_path / "cache") == document(tree)
+    assert len(runs) == 12
+
+
+def test_a_function_that_speaks_of_the_name_and_moved(
+    tree: Path, tmp_path: Path, runs: list[str]
+) -> None:
+    edited(tree / INIT, "    try:\n        known_later", "    try:\n        tools.ADDED")
+    edited(tree / INIT, "except NameError", "except AttributeError")
+    document(tree, tmp_path / "cache")
+    edited(tree / INIT, "import importlib", "#\n#\n#\n#\n#\n#\n#\n#\nimport importlib")
+    edited(tree / TOOLS, "", "\nADDED = 1\n")
+    runs.clear()
+    assert document(tree, tmp_path / "cache") == document(tree)
+    assert len(runs) == 12
+
+
 def test_a_star_import_of_a_folder_without_init_is_kept(
     tree: Path, tmp_path: Path, runs: list[str]
 ) -> None:
@@ -232,6 +286,21 @@ def test_a_star_import_of_a_folder_without_init_is_kept(
     runs.clear()
     assert document(tree, tmp_path / "cache") == document(tree)
     assert len(runs) == 6, "only without the cache"
+
+
+def test_a_refused_answer_is_no_ground_of_the_next(
+    tree: Path, tmp_path: Path, runs: list[str]
+) -> None:
+    """A file that is imported no longer may change."""
+    edited(tree / INIT, "from .star import *\n", "")
+    edited(tree / INIT, "import importlib\n", "import importlib\nfrom . import star\n")
+    document(tree, tmp_path / "cache")
+    edited(tree / INIT, "from . import star\n", "")
+    document(tree, tmp_path / "cache")
+    edited(tree / STAR, "", "\nimport os\n")
+    runs.clear()
+    document(tree, tmp_path / "cache")
+    assert runs == []
 
 
 def facts(text: str) -> ModuleFacts:
@@ -253,3 +322,9 @@ def test_equal_constants_of_two_types_differ() -> None:
     edit = edit_between(facts("X = 1\nY = 2\n"), facts("X = True\nY = 2\n"))
     assert edit is not None
     assert edit.names == {"X"}
+
+
+def test_a_file_of_many_equal_statements_that_defines_much_more_is_not_compared() -> None:
+    before = "f()\n" * 1000
+    after = "".join(f"def g{n}(): pass\nf()\n" for n in range(1000))
+    assert edit_between(facts(before), facts(after)) is None

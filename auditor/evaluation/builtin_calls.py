@@ -130,9 +130,10 @@ class BuiltinCalls(Statements):
             return None
         owner = self.evaluate(call.args[0], frame, line)
         name = self.force(self.evaluate(call.args[1], frame, line), frame)
-        if isinstance(name, str) and not isinstance(call.args[1], f.Const):
-            self.asked_by_computed_name(frame.module, name)
-        return (owner, name) if isinstance(name, str) else None
+        if not isinstance(name, str):
+            return None
+        self.asked_by_text(frame.module, name)
+        return owner, name
 
     def _hasattr(self, call: f.Call, frame: Frame, line: int) -> Value:
         pair = self._attribute_name(call, frame, line)

@@ -53,8 +53,7 @@ class Program(msgspec.Struct, frozen=True):
         left_out: modules, or whole packages, whose files the source names but does not hold: for
             each the path, and why. What is there is not known.
         looked_through: told the path of a module when all its names are looked at at once.
-        computed: told the path of code that asks for an attribute by a name that it put together,
-            and the name.
+        asked_by_text: told the path of code that asks for an attribute by a text, and the text.
     """
 
     modules: Mapping[str, tuple[str, bool]]
@@ -63,7 +62,7 @@ class Program(msgspec.Struct, frozen=True):
     function: Callable[[str, f.Func], f.FunctionFacts | f.Unparsed]
     left_out: Mapping[str, tuple[str, str]] = msgspec.field(default_factory=dict)
     looked_through: Callable[[str], object] = lambda _: None
-    computed: Callable[[str, str], object] = lambda _, __: None
+    asked_by_text: Callable[[str, str], object] = lambda _, __: None
 
 
 #: What stands in ``sys.modules`` and may not: a module that may have failed, an unreadable one.
@@ -85,9 +84,9 @@ class ImportStatements(Calls):
         if module.path:
             self.program.looked_through(module.path)
 
-    def asked_by_computed_name(self, module: ModuleValue, name: str) -> None:
-        """Code of a module asked for an attribute whose name it put together."""
-        self.program.computed(module.path, name)
+    def asked_by_text(self, module: ModuleValue, name: str) -> None:
+        """Code of a module asked for an attribute by a text."""
+        self.program.asked_by_text(module.path, name)
 
     def bind_import(self, stmt: f.Import, frame: Frame) -> None:
         """``import a.b.c`` binds ``a``; ``import a.b.c as x`` binds the last module."""

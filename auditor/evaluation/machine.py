@@ -136,8 +136,8 @@ class Machine(ABC):
         """Take note that all names of a module were looked at at once."""
 
     @abstractmethod
-    def asked_by_computed_name(self, module: ModuleValue, name: str) -> None:
-        """Take note that code of a module asks for an attribute whose name was put together."""
+    def asked_by_text(self, module: ModuleValue, name: str) -> None:
+        """Take note that code of a module asks for an attribute by a text (``getattr``)."""
 
     @abstractmethod
     def installed_release(self, name: str, place: Place) -> Value:

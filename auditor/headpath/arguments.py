@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from auditor.headpath.terms import Apply, Constant, Global, Operation, Term, Unknown
+from auditor.values import ModuleValue, Place
 
 
 def parameters(function: ast.FunctionDef) -> list[ast.arg]:
@@ -19,7 +20,7 @@ def bind(
     is_method: bool,
     args: tuple[Term, ...],
     named: dict[str, Term],
-    module: str = "",
+    module: ModuleValue,
 ) -> dict[str, Term] | None:
     """Parameters to terms, as a call binds them; None where the call does not fit.
 
@@ -48,7 +49,7 @@ def bind(
     return bound
 
 
-def _defaults(function: ast.FunctionDef, module: str) -> Iterator[tuple[str, Term]]:
+def _defaults(function: ast.FunctionDef, module: ModuleValue) -> Iterator[tuple[str, Term]]:
     arguments = function.args
     positional = [*arguments.posonlyargs, *arguments.args]
     late = positional[len(positional) - len(arguments.defaults) :]
@@ -63,11 +64,11 @@ def _defaults(function: ast.FunctionDef, module: str) -> Iterator[tuple[str, Ter
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
                 yield argument.arg, Constant(-value)
             case ast.Name() | ast.Attribute():
-                yield argument.arg, Global(f"{module}:{ast.unparse(node)}")
+                yield argument.arg, Global(f"{module.name}:{ast.unparse(node)}")
             case ast.expr():
                 # Made once, when the function is defined, and the same object in every call.
                 reason = f"the default of {argument.arg} is one object for all calls"
-                yield argument.arg, Unknown(reason, f"{module}:{node.lineno}")
+                yield argument.arg, Unknown(reason, str(Place(module.path, node.lineno)))
             case None:
                 continue
 

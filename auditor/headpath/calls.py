@@ -441,7 +441,7 @@ class Calls(Opaque):
         if is_generator(function):
             return self._refused(f"{function.name}() is a generator", touched, place, state)
         has_self = self_term is not None and not _is_static(function)
-        bound = bind(function, has_self, args, named, owner.module.name)
+        bound = bind(function, has_self, args, named, owner.module)
         if bound is None:
             reason = f"the arguments do not fit {function.name}()"
             return self._refused(reason, touched, place, state)

@@ -49,8 +49,16 @@ class CompoundStatements(SimpleStatements, ABC):
     def _class_body(self, body: Iterable[ast.stmt]) -> tuple[Stmt, ...]:
         """A block with a namespace of its own: what it binds is not bound outside."""
         sure, foreign = set(self._sure), set(self._foreign)
+        loops, self._loops = self._loops, 0
         facts = self.block(body)
-        self._sure, self._foreign = sure, foreign
+        self._sure, self._foreign, self._loops = sure, foreign, loops
+        return facts
+
+    def _repeated(self, body: Iterable[ast.stmt]) -> tuple[Stmt, ...]:
+        """The body of a loop."""
+        self._loops += 1
+        facts = self._branch(body)
+        self._loops -= 1
         return facts
 
     def _if(self, node: ast.If, is_elif: bool = False) -> Iterator[Stmt]:
@@ -99,12 +107,12 @@ class CompoundStatements(SimpleStatements, ABC):
         text = f"for {self._source.text(node.target)} in {self._source.text(node.iter)}"
         target, iterated = self.expr(node.target), self.expr(node.iter)
         self._unbind(target_names(node.target))
-        body, orelse = self._branch(node.body), self._branch(node.orelse)
+        body, orelse = self._repeated(node.body), self._branch(node.orelse)
         yield Loop(target, iterated, text, body, orelse, node.lineno)
 
     def _while(self, node: ast.While) -> Iterator[Stmt]:
         text = f"while {self._source.text(node.test)}"
-        body, orelse = self._branch(node.body), self._branch(node.orelse)
+        body, orelse = self._repeated(node.body), self._branch(node.orelse)
         yield Loop(None, self.expr(node.test), text, body, orelse, node.lineno)
 
     def _match(self, node: ast.Match) -> Iterator[Stmt]:

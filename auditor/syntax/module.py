@@ -28,9 +28,10 @@ def module_facts(source: bytes, root: str) -> ModuleFacts | Unparsed:
     postponed = postpones_annotations(tree)
     statements = Statements(SourceText(read.text), root, postponed, outlined=read.definitions)
     try:
-        return ModuleFacts(statements.block(tree.body))
+        body = statements.block(tree.body)
     except RecursionError:
         return Unparsed("is nested too deeply to be read", 0)
+    return statements.misplaced or ModuleFacts(body)
 
 
 def _top_level(source: bytes) -> tuple[ast.Module | Unparsed, Outline]:

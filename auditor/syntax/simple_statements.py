@@ -19,6 +19,7 @@ from auditor.facts import (
     Raise,
     Return,
     Stmt,
+    Unparsed,
     Uses,
 )
 from auditor.syntax.annotations import makes_calls
@@ -42,6 +43,10 @@ class SimpleStatements(Expressions):
         super().__init__(source, prune)
         self._root = root
         self._postponed = postponed
+        self._loops = 0
+        #: Why the statements so far are not those of a module: a ``return``, or a ``break`` or
+        #: ``continue`` outside a loop.
+        self.misplaced: Unparsed | None = None
 
     def _import(self, node: ast.Import) -> Iterator[Stmt]:
         for alias in node.names:
@@ -102,16 +107,26 @@ class SimpleStatements(Expressions):
         yield Assert(self.expr(node.test), self._source.text(node.test), node.lineno, message)
 
     def _return(self, node: ast.Return) -> Iterator[Stmt]:
+        self._misplace("'return' outside function", node)
         yield Return(self.expr(node.value) if node.value is not None else None, node.lineno)
 
     def _pass(self, node: ast.Pass) -> Iterable[Stmt]:
         return ()
 
     def _break(self, node: ast.Break) -> Iterator[Stmt]:
+        if not self._loops:
+            self._misplace("'break' outside loop", node)
         yield Jump("break", node.lineno)
 
     def _continue(self, node: ast.Continue) -> Iterator[Stmt]:
+        if not self._loops:
+            self._misplace("'continue' not properly in loop", node)
         yield Jump("continue", node.lineno)
+
+    def _misplace(self, why: str, node: ast.stmt) -> None:
+        """The parser takes such a statement; the compiler, and so an import, does not."""
+        if self.misplaced is None:
+            self.misplaced = Unparsed(f"does not compile: {why}", node.lineno)
 
     def _global(self, node: ast.Global) -> Iterator[Stmt]:
         yield Global(tuple(node.names), node.lineno)

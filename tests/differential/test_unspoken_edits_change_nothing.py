@@ -101,7 +101,7 @@ def _unspoken(tree: Tree, edited: Tree, path: str) -> frozenset[str] | None:
         text for probe in probes[path] if probe[0] != "facts" for text in said(noted, path, probe)
     ]
     asked = "\n".join(f"{name} {attribute}" for name, attribute in tree.probes).encode()
-    if mentioned(edit.names, own) or spoken({path: edit.names}, files, probes, (asked,)):
+    if mentioned(edit.names, own) or spoken({path: edit.names}, files, probes, {path}, (asked,)):
         return None
     return edit.names
 
