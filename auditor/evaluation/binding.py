@@ -300,7 +300,7 @@ class Binding(Expressions):
     def _set_in_class(
         self, cls: ClassValue, name: str, value: Value, frame: Frame, place: Place
     ) -> None:
-        self.makers.clear()
+        self.readings.makers.clear()
         cls.extra[name] = (self._maybe(cls.under, value, own_value(cls, name)), place)
 
     def _maybe(self, under: tuple[Guard, ...], value: Value, before: Value) -> Value:

@@ -6,7 +6,6 @@ from auditor import facts as f
 from auditor.classes import linearise
 from auditor.evaluation.frame import Frame
 from auditor.evaluation.machine import Machine
-from auditor.evaluation.touches import text_of
 from auditor.values import ClassValue, Function, Instance, Opaque, Value
 
 #: Methods of a metaclass that can give a class attributes that its body does not have.
@@ -92,5 +91,5 @@ def _changes(run: Machine, method: Function) -> bool:
     facts = run.function_facts(method)
     if not isinstance(facts, f.FunctionFacts):
         return True
-    text = text_of(facts)
+    text = run.text(facts)
     return bool(text.heads or text.any_name or text.makes_dicts)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from auditor import facts as f
 from auditor.evaluation.calls import Calls
 from auditor.evaluation.frame import CONSTANT_TYPES, Frame, doubtful, join, opposite
+from auditor.evaluation.touches import Texts
 from auditor.values import (
     UNBOUND,
     Deferred,
@@ -50,6 +51,7 @@ class Program(msgspec.Struct, frozen=True):
         namespaces: folders without ``__init__.py`` (PEP 420), as dotted names.
         facts: the facts of a path.
         function: the facts of a function at lines of a path.
+        texts: what functions say that they change, for all runs.
         left_out: modules, or whole packages, whose files the source names but does not hold: for
             each the path, and why. What is there is not known.
     """
@@ -59,6 +61,7 @@ class Program(msgspec.Struct, frozen=True):
     facts: Callable[[str], f.ModuleFacts | f.Unparsed]
     function: Callable[[str, f.Func], f.FunctionFacts | f.Unparsed]
     left_out: Mapping[str, tuple[str, str]] = msgspec.field(default_factory=dict)
+    texts: Texts = msgspec.field(default_factory=Texts)
 
 
 #: What stands in ``sys.modules`` and may not: a module that may have failed, an unreadable one.

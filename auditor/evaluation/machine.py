@@ -9,6 +9,7 @@ from typing import Any
 from auditor import facts as f
 from auditor.evaluation.containers import Containers
 from auditor.evaluation.frame import Frame
+from auditor.evaluation.readings import Readings, Summary
 from auditor.platforms import Platform
 from auditor.values import (
     ClassValue,
@@ -56,10 +57,8 @@ class Machine(ABC):
     containers: Containers
     #: Modules by the identity of their namespace.
     namespaces: dict[int, ModuleValue]
-    #: What functions say that they change, by their place; see :mod:`auditor.evaluation.touches`.
-    texts: dict[tuple[str, int], Any]
-    #: The ``__init__`` of classes whose instances were made.
-    makers: dict[ClassValue, Function | None]
+    #: What was read off functions so far.
+    readings: Readings
     #: Open conditions that are settled on the branch that is being followed.
     known: dict[str, bool]
 
@@ -132,6 +131,10 @@ class Machine(ABC):
         """The body of a function of the tree."""
 
     @abstractmethod
+    def text(self, facts: f.FunctionFacts) -> Any:
+        """What a function says that it changes, :class:`auditor.evaluation.touches.Text`."""
+
+    @abstractmethod
     def installed_release(self, name: str, place: Place) -> Value:
         """The version of a distribution, up to what the tree requires of it."""
 
@@ -160,8 +163,8 @@ class Machine(ABC):
         """A method as the class body that provides it defines it, where that is plain."""
 
     @abstractmethod
-    def summary(self, function: Function) -> Any:
-        """What calling a function can do, :class:`auditor.evaluation.summaries.Summary`."""
+    def summary(self, function: Function) -> Summary:
+        """What calling a function can do besides giving a value."""
 
     @abstractmethod
     def only_changes(self, decorator: Value) -> bool:

@@ -15,8 +15,9 @@ from auditor import facts as f
 from auditor.classes import Found, body_namespace, linearise, lookup
 from auditor.evaluation.frame import Frame, Returning, UnfollowedError, doubtful, join, opposite
 from auditor.evaluation.machine import MAX_OWN_FORKS, MAX_OWN_FORKS_ASKED
+from auditor.evaluation.readings import Summary
 from auditor.evaluation.signatures import bound_arguments
-from auditor.evaluation.summaries import TRANSPARENT, Summaries, Summary
+from auditor.evaluation.summaries import TRANSPARENT, Summaries
 from auditor.evaluation.touches import touches
 from auditor.values import (
     UNBOUND,
