@@ -73,7 +73,10 @@ def linearise(cls: ClassValue) -> tuple[Value, ...]:
         InconsistentOrder: as Python's ``TypeError`` at class creation.
     """
     if cls.mro is None:
-        order = merge([*map(_mro_of, cls.bases), cls.bases])
+        if len(cls.bases) == 1:
+            order = _mro_of(cls.bases[0])
+        else:
+            order = merge([*map(_mro_of, cls.bases), cls.bases])
         # ``object`` is last in every MRO; leaving it out keeps foreign classes comparable.
         cls.mro = (cls, *(member for member in order if member != _OBJECT))
     result: tuple[Value, ...] = cls.mro

@@ -17,11 +17,15 @@ Keywords = tuple[tuple[str, Value], ...]
 
 def metaclass_of(cls: ClassValue, keywords: Keywords) -> Value:
     """The metaclass that a class is made with: its own, else that of a base; None for ``type``."""
-    own = next((value for name, value in keywords if name == "metaclass"), None)
-    if isinstance(own, ClassValue):
-        return own
-    inherited = (base.metaclass for base in cls.bases if isinstance(base, ClassValue))
-    return next((value for value in inherited if value is not None), own)
+    own: Value = None
+    if keywords:
+        own = next((value for name, value in keywords if name == "metaclass"), None)
+        if isinstance(own, ClassValue):
+            return own
+    for base in cls.bases:
+        if isinstance(base, ClassValue) and base.metaclass is not None:
+            return base.metaclass
+    return own
 
 
 def is_hooked(cls: ClassValue) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 
 import msgspec
 from msgspec import structs
@@ -188,14 +189,17 @@ def joined(ends: Ends) -> dict[str, Value]:
     """The namespace after several branches: one value a name, or one by each condition."""
     if len(ends) == 1:
         return ends[0][1]
+    first, *others = [names for _, names in ends]
     result: dict[str, Value] = {}
-    for name in dict.fromkeys(name for _, names in ends for name in names):
-        options = [(guard, names.get(name, UNBOUND)) for guard, names in ends]
-        first = options[0][1]
-        if all(same(first, value) for _, value in options[1:]):
-            result[name] = first
-        else:
-            result[name] = join(options)
+    for name in dict.fromkeys(chain(first, *others)):
+        value = first.get(name, UNBOUND)
+        for names in others:
+            other = names.get(name, UNBOUND)
+            # Most names are bound before the branches, and by none of them.
+            if other is not value and not same(value, other):
+                value = join([(guard, names.get(name, UNBOUND)) for guard, names in ends])
+                break
+        result[name] = value
     return result
 
 

@@ -67,8 +67,9 @@ class Program(msgspec.Struct, frozen=True):
 #: What stands in ``sys.modules`` and may not: a module that may have failed, an unreadable one.
 _DOUBTED = (ModuleValue, Opaque)
 
-#: What a name may stand for that a ``from`` import does not take over as it is.
-_ASKED_FURTHER = frozenset((Unbound, Either, Opaque, ModuleValue))
+#: What a name may stand for that a ``from`` import does not take over as it is; None may be a
+#: name that is not there.
+_ASKED_FURTHER = frozenset((Unbound, Either, Opaque, ModuleValue, type(None)))
 
 
 class ImportStatements(Calls):
@@ -125,11 +126,11 @@ class ImportStatements(Calls):
             self._defer_from(name, stmt, frame, place)
             return
         module = self.import_module(name, frame, place)
+        at_hand = self._at_hand(module, stmt) if module is not frame.module else None
+        if at_hand is not None:
+            self.bind_all(frame, at_hand, stmt, stmt.line)
+            return
         if isinstance(module, ModuleValue):
-            at_hand = self._at_hand(module, stmt) if module is not frame.module else None
-            if at_hand is not None:
-                self.bind_all(frame, at_hand, stmt, stmt.line)
-                return
             self._import_listed(module, name, [attr for attr, _ in stmt.names], frame, place)
         for attr, bound in stmt.names:
             if attr == "*":
@@ -138,21 +139,24 @@ class ImportStatements(Calls):
                 value = self._from(module, name, attr, frame, place)
                 self.bind(frame, bound, value, stmt, stmt.line)
 
-    def _at_hand(self, module: ModuleValue, stmt: f.ImportFrom) -> dict[str, Value] | None:
+    def _at_hand(self, module: Value, stmt: f.ImportFrom) -> dict[str, Value] | None:
         """What most imports bind: there is nothing to search for, to serve or to doubt.
 
-        That is where a module has each name on every branch, as one value, and no hook of its own.
+        That is where a module has each name on every branch, as one value, and no hook of its own;
+        and where it is outside the tree, since it has what is imported from it.
         """
-        names = module.names
-        if "__getattr__" in names or module.name == self.platform_module:
-            return None
-        found: dict[str, Value] = {}
-        for attr, bound in stmt.names:
-            value = names.get(attr, UNBOUND)
-            if type(value) in _ASKED_FURTHER:
+        if type(module) is Foreign:
+            if stmt.names[0][0] == "*":
                 return None
-            found[bound] = value
-        return found
+            prefix = module.name
+            return {bound: self.foreign_attribute(f"{prefix}.{a}") for a, bound in stmt.names}
+        if type(module) is not ModuleValue or module.name == self.platform_module:
+            return None
+        if "__getattr__" in module.names:
+            return None
+        look_up = module.names.get
+        found = {bound: look_up(attr) for attr, bound in stmt.names}
+        return found if _ASKED_FURTHER.isdisjoint(map(type, found.values())) else None
 
     def _import_listed(
         self, module: ModuleValue, name: str, attrs: list[str], frame: Frame, place: Place
@@ -176,6 +180,8 @@ class ImportStatements(Calls):
     @staticmethod
     def _absolute(stmt: f.ImportFrom, module: ModuleValue, place: Place) -> str:
         """The absolute name that a relative import means (PEP 328)."""
+        if not stmt.level:
+            return stmt.module
         name = f.absolute_name(stmt, module.package)
         if not name:
             message = "attempted relative import beyond top-level package"

@@ -301,8 +301,7 @@ class TreeCalls(Summaries):
         mark = inner.doubts.mark()
         try:
             with self.passage():
-                self.block(inner, facts.body)
-            result: Value = None
+                result = self.returned_by(inner, facts.body)
         except Returning as signal:
             result = signal.value
         except PythonError as raised:
@@ -315,6 +314,21 @@ class TreeCalls(Summaries):
         if not inner.returns:
             return result
         return join((*inner.returns, (opposite(inner.returns[-1][0]), result)))
+
+    def returned_by(self, frame: Frame, body: tuple[f.Stmt, ...]) -> Value:
+        """Run the body of a function, and give what it returns.
+
+        Raises:
+            PythonError: what it raises.
+            Returning: a ``return`` before the last statement.
+        """
+        last = body[-1] if body else None
+        if not isinstance(last, f.Return):
+            self.block(frame, body)
+            return None
+        self.block(frame, body[:-1])
+        self.steps += 1
+        return self.returned(frame, last)
 
     def call_frame(self, function: Function, scope: dict[str, Value], frame: Frame) -> Frame:
         """Where the body of a function runs that is called from ``frame``."""
