@@ -13,7 +13,6 @@ from auditor.evaluation.frame import Frame
 from auditor.evaluation.import_statements import Conventions, Program
 from auditor.evaluation.module_attributes import ModuleAttributes
 from auditor.evaluation.readings import Readings
-from auditor.evaluation.touches import Text
 from auditor.platforms import Platform
 from auditor.values import (
     ClassValue,
@@ -165,10 +164,6 @@ class ImportRun(ModuleAttributes):
     def plugin_of(self, name: str) -> str:
         """The plugin that a module belongs to; none in a process without plugins."""
         return ""
-
-    def text(self, facts: f.FunctionFacts) -> Text:
-        """What a function says that it changes."""
-        return self.program.texts.of(facts)
 
     def function_facts(self, function: Function) -> f.FunctionFacts | f.Unparsed:
         """The body of a function of the tree."""

@@ -139,7 +139,7 @@ class Binding(Expressions):
         qualname = f"{frame.prefix}{stmt.name}"
         cls = ClassValue(frame.module, qualname, stmt, bases, decorators)
         cls.under = self.open_guards
-        cls.metaclass, cls.hooked = metaclass_of(cls, keywords), is_hooked(cls)
+        cls.metaclass, cls.hooked = metaclass_of(cls, keywords), is_hooked(self, cls)
         refused = base_error(stmt.name, bases)
         # The metaclass is found before the body runs, and called after.
         if refused.startswith("metaclass conflict"):

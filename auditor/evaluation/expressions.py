@@ -165,12 +165,12 @@ class Expressions(Names):
         if assumed is not UNBOUND:
             return assumed
         func = node.func
-        if not isinstance(func, f.Attr):
+        if type(func) is not f.Attr:
             return self.call(self.evaluate(func, frame, line), node, frame, line)
         owner = self.evaluate(func.value, frame, line)
-        if isinstance(owner, Pending):
+        if type(owner) is Pending:
             return Opaque("a method of a call's result", frame.place(line), node.text)
-        if isinstance(owner, PlatformObject):
+        if type(owner) is PlatformObject:
             # What is called is a method, whatever value is assumed for its result.
             return self.call(PlatformMethod(func.attr), node, frame, line)
         return self.call(self.attribute(owner, func.attr, frame, line), node, frame, line)

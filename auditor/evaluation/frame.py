@@ -36,11 +36,13 @@ from auditor.values import (
 
 CONSTANT_TYPES = (bool, int, float, str, bytes, type(None))
 
+_CONSTANTS = frozenset(CONSTANT_TYPES)
+
 CONTAINERS = (tuple, list, set, frozenset, dict)
 
 IDENTITIES = (ModuleValue, ClassValue, Function, Builtin, PlatformObject, Closure, Spec)
 
-_CHANGEABLE = (list, dict, set)
+_CHANGEABLE = frozenset((list, dict, set))
 
 _OF_TREE = (ClassValue, Function, Instance, Closure)
 
@@ -110,10 +112,11 @@ class Frame(msgspec.Struct):
 
 def is_plain(value: Value) -> bool:
     """Whether ``value`` is a Python constant, or a container of constants, through and through."""
-    if isinstance(value, CONSTANT_TYPES):
+    kind = type(value)
+    if kind in _CONSTANTS:
         return True
-    if isinstance(value, dict):
-        return all(is_plain(k) and is_plain(v) for k, v in value.items())
+    if kind is dict:
+        return all(map(is_plain, value)) and all(map(is_plain, value.values()))
     return isinstance(value, CONTAINERS) and all(map(is_plain, value))
 
 
@@ -219,7 +222,7 @@ class Snapshot:
 
     def __init__(self, names: dict[str, Value], containers: Containers) -> None:
         self._names = dict(names)
-        self._held = [item for item in names.items() if isinstance(item[1], _CHANGEABLE)]
+        self._held = [item for item in names.items() if type(item[1]) in _CHANGEABLE]
         self._containers = containers
         self._originals: dict[int, tuple[Value, Value]] = {}
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from auditor import facts as f
 from auditor.evaluation.calls import Calls
 from auditor.evaluation.frame import CONSTANT_TYPES, Frame, doubtful, join, opposite
-from auditor.evaluation.touches import Texts
+from auditor.evaluation.texts import Texts
 from auditor.values import (
     UNBOUND,
     Deferred,
@@ -51,7 +51,7 @@ class Program(msgspec.Struct, frozen=True):
         namespaces: folders without ``__init__.py`` (PEP 420), as dotted names.
         facts: the facts of a path.
         function: the facts of a function at lines of a path.
-        texts: what functions say that they change, for all runs.
+        texts: what the text says by itself, for all runs.
         left_out: modules, or whole packages, whose files the source names but does not hold: for
             each the path, and why. What is there is not known.
     """
@@ -75,7 +75,6 @@ _ASKED_FURTHER = frozenset((Unbound, Either, Opaque, ModuleValue, type(None)))
 class ImportStatements(Calls):
     """Runs import statements."""
 
-    program: Program
     conventions: Conventions
     modules: dict[str, Value]
 

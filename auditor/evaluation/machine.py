@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from auditor import facts as f
 from auditor.evaluation.containers import Containers
@@ -23,6 +23,9 @@ from auditor.values import (
     Value,
 )
 
+if TYPE_CHECKING:
+    from auditor.evaluation.import_statements import Program
+
 #: Open conditions about objects of the tree that one call at top level is followed through, and
 #: that one is whose result is asked for at once: a module's ``__getattr__``, a class decorator.
 MAX_OWN_FORKS = 4
@@ -33,6 +36,9 @@ class Machine(ABC):
     """One process on one platform, as its parts see each other."""
 
     platform: Platform
+
+    #: The files of the tree as modules.
+    program: Program
 
     #: The module that holds ``current_platform``, and its name there.
     platform_module: str
@@ -129,10 +135,6 @@ class Machine(ABC):
     @abstractmethod
     def function_facts(self, function: Function) -> f.FunctionFacts | f.Unparsed:
         """The body of a function of the tree."""
-
-    @abstractmethod
-    def text(self, facts: f.FunctionFacts) -> Any:
-        """What a function says that it changes, :class:`auditor.evaluation.touches.Text`."""
 
     @abstractmethod
     def installed_release(self, name: str, place: Place) -> Value:

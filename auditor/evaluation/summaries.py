@@ -132,7 +132,7 @@ class _Reader:
         self._module = function.module
         given = {*facts.params, facts.vararg or "", facts.kwarg or ""}
         self._local = dict.fromkeys(given, _GIVEN)
-        for name, fresh in _bindings(facts.body):
+        for name, fresh in run.program.texts.bindings.of(facts):
             before = self._local.get(name, _SOME)
             self._local[name] = _SOME if fresh and before is _SOME else _GIVEN
         self.reads: dict[tuple[int, str], Read] = {}
@@ -338,7 +338,7 @@ _MAX_ATTEMPTS = 3
 _TOTAL = frozenset(("is", "is not", "==", "!="))
 
 
-def _bindings(body: Iterable[f.Stmt]) -> Iterator[tuple[str, bool]]:
+def bindings(body: Iterable[f.Stmt]) -> Iterator[tuple[str, bool]]:
     """The names that a body binds, and whether what it binds is new, or from outside the tree."""
     for stmt in body:
         match stmt:
@@ -363,4 +363,4 @@ def _bindings(body: Iterable[f.Stmt]) -> Iterator[tuple[str, bool]]:
                 pass
         for block in ("body", "orelse"):
             if not isinstance(stmt, f.Func | f.Class):
-                yield from _bindings(getattr(stmt, block, ()))
+                yield from bindings(getattr(stmt, block, ()))

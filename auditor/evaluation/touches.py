@@ -39,21 +39,6 @@ class Text(msgspec.Struct, frozen=True, gc=False):
     makes_dicts: bool
 
 
-class Texts:
-    """The texts of functions, each read once: they say the same on every platform."""
-
-    def __init__(self) -> None:
-        # An entry holds the facts, so that no other object can take their identity.
-        self._known: dict[int, tuple[f.FunctionFacts, Text]] = {}
-
-    def of(self, facts: f.FunctionFacts) -> Text:
-        """What a function says that it changes."""
-        known = self._known.get(id(facts))
-        if known is None:
-            known = self._known[id(facts)] = (facts, _text_of(facts))
-        return known[1]
-
-
 def touches(run: Machine, function: Function, args: tuple[Value, ...]) -> list[Touched]:
     """Names of modules, classes and containers that a call could change."""
     return list(_touched(run, function, args, set()))
@@ -71,7 +56,7 @@ def _touched(
         yield module, ""
         yield from ((arg, "") for arg in args if _can_change(arg))
         return
-    text, given = run.text(facts), dict(zip(facts.params, args, strict=False))
+    text, given = run.program.texts.changes.of(facts), dict(zip(facts.params, args, strict=False))
     yield from ((module, name) for name in text.shared)
     if text.any_name:
         yield module, ""
@@ -97,7 +82,8 @@ def _can_change(value: Value) -> bool:
     return isinstance(value, _CHANGEABLE)
 
 
-def _text_of(facts: f.FunctionFacts) -> Text:
+def text_of(facts: f.FunctionFacts) -> Text:
+    """What a function says that it changes."""
     shared: list[str] = []
     heads: list[str] = []
     calls: list[tuple[str, tuple[str, ...]]] = []

@@ -103,7 +103,7 @@ class TreeCalls(Summaries):
         if not isinstance(found, Found) or name in found.owner.extra:
             return None
         owner = found.owner
-        defined = [s for s in owner.facts.body if isinstance(s, f.Func) and s.name == name]
+        defined = self.program.texts.methods.of(owner.facts).get(name, ())
         if len(defined) != 1:
             return None
         prefix = f"{owner.qualname}."
