@@ -123,9 +123,11 @@ class Binding(Expressions):
                 node = node.value
             else:
                 return False
-        scopes = (*frame.scopes, frame.module.names)
-        value = next((scope[node.id] for scope in scopes if node.id in scope), None)
-        return isinstance(value, _DECORATING)
+        name = node.id
+        for scope in (*frame.scopes, frame.module.names):
+            if name in scope:
+                return isinstance(scope[name], _DECORATING)
+        return False
 
     def _class(self, frame: Frame, stmt: f.Class) -> None:
         decorators: tuple[Value, ...] = ()
@@ -142,7 +144,7 @@ class Binding(Expressions):
         cls.metaclass, cls.hooked = metaclass_of(cls, keywords), is_hooked(self, cls)
         refused = base_error(stmt.name, bases)
         # The metaclass is found before the body runs, and called after.
-        if refused.startswith("metaclass conflict"):
+        if refused and refused.startswith("metaclass conflict"):
             raise PythonError(builtin_error("TypeError", refused, frame.place(stmt.line)))
         if not stmt.plain:
             cls.namespace = {}

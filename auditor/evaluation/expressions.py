@@ -68,6 +68,8 @@ class Expressions(Names):
         Raises:
             PythonError: what evaluating it in Python would raise.
         """
+        if type(node) is f.Name:
+            return self.name(frame, node.id, line)
         return _EVALUATE[type(node)](self, node, frame, line)
 
     def _const(self, node: f.Const, frame: Frame, line: int) -> Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import chain
 
 import msgspec
@@ -116,8 +116,12 @@ def is_plain(value: Value) -> bool:
     if kind in _CONSTANTS:
         return True
     if kind is dict:
-        return all(map(is_plain, value)) and all(map(is_plain, value.values()))
-    return isinstance(value, CONTAINERS) and all(map(is_plain, value))
+        return _are_plain(value) and _are_plain(value.values())
+    return isinstance(value, CONTAINERS) and _are_plain(value)
+
+
+def _are_plain(values: Collection[Value]) -> bool:
+    return _CONSTANTS.issuperset(map(type, values)) or all(map(is_plain, values))
 
 
 def is_own(value: Value) -> bool:
@@ -135,8 +139,12 @@ def join(options: Iterable[tuple[Guard, Value]]) -> Value:
     """One value for several branches: the value itself where all agree."""
     flat: list[tuple[Guard, Value]] = []
     for guard, value in options:
-        inner = value.options if isinstance(value, Either) else ((guard, value),)
-        flat.extend(option for option in inner if not any(same(option[1], v) for _, v in flat))
+        for option in value.options if isinstance(value, Either) else ((guard, value),):
+            for _, known in flat:
+                if same(option[1], known):
+                    break
+            else:
+                flat.append(option)
     if len(flat) == 1:
         return flat[0][1]
     if len(flat) > _MAX_OPTIONS:
@@ -245,7 +253,7 @@ class Snapshot:
 
     def adopt(self, names: dict[str, Value], after: dict[str, Value]) -> None:
         """Set ``names`` to what branches left behind, in the containers that there were."""
-        for name, value in after.items():
+        for name, value in after.items() if self._originals else ():
             if id(value) in self._originals:
                 after[name] = _refilled(self._originals[id(value)][1], value)
         replace_names(names, after)

@@ -77,6 +77,8 @@ class ImportStatements(Calls):
 
     conventions: Conventions
     modules: dict[str, Value]
+    #: Modules that nothing is known of, each with what importing it may raise.
+    unreadable: dict[str, Doubt]
 
     def bind_import(self, stmt: f.Import, frame: Frame) -> None:
         """``import a.b.c`` binds ``a``; ``import a.b.c as x`` binds the last module."""
@@ -86,6 +88,11 @@ class ImportStatements(Calls):
             self._must_exist(stmt.module, place)
             target = stmt.module if stmt.asname else head
             self.bind(frame, stmt.asname or head, Deferred(target, None, place), stmt, stmt.line)
+            return
+        known = None if rest or self.unreadable else self.modules.get(head)
+        if type(known) is Foreign:
+            # As most imports from outside the tree are: it was imported before.
+            self.bind(frame, stmt.asname or head, known, stmt, stmt.line)
             return
         leaf = self.import_module(stmt.module, frame, place)
         top = self._top(stmt.module, frame, place)
@@ -118,7 +125,7 @@ class ImportStatements(Calls):
     def bind_import_from(self, stmt: f.ImportFrom, frame: Frame) -> None:
         """``from module import names``."""
         place = frame.place(stmt.line)
-        name = self._absolute(stmt, frame.module, place)
+        name = self._absolute(stmt, frame.module, place) if stmt.level else stmt.module
         if frame.trace is not None:
             frame.trace.append(Trace("import", place, f"from {name}"))
         if not (self.eager or frame.trying) and name.partition(".")[0] in self.conventions.roots:
@@ -179,8 +186,6 @@ class ImportStatements(Calls):
     @staticmethod
     def _absolute(stmt: f.ImportFrom, module: ModuleValue, place: Place) -> str:
         """The absolute name that a relative import means (PEP 328)."""
-        if not stmt.level:
-            return stmt.module
         name = f.absolute_name(stmt, module.package)
         if not name:
             message = "attempted relative import beyond top-level package"
