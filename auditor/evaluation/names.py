@@ -124,16 +124,16 @@ class Names(Truth):
 
     def attribute(self, owner: Value, name: str, frame: Frame, line: int) -> Value:
         """``owner.name``, or the ``AttributeError`` that Python would raise."""
-        place = frame.place(line)
-        match self.force(owner, frame):
+        place, value = frame.place(line), self.force(owner, frame)
+        if type(value) is Foreign:
+            if frame.probing:
+                self.perhaps_missing(value.name, name, frame, place)
+            return self.foreign_attribute(f"{value.name}.{name}")
+        match value:
             case ModuleValue() as module:
                 return self.module_attribute(module, name, place, frame)
             case ClassValue() as cls:
                 return self._class_attribute(cls, name, place)
-            case Foreign(name=prefix):
-                if frame.probing:
-                    self.perhaps_missing(prefix, name, frame, place)
-                return self.foreign_attribute(f"{prefix}.{name}")
             case PlatformObject():
                 return self._platform_attribute(name, place)
             case Instance() as instance:
