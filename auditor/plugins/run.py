@@ -129,10 +129,6 @@ class PluginRun(Handed):
                     self._note_dead(asked, stmt, stmts[at + 1 :], frame)
             super().block(frame, (stmt,))
 
-    def returned_by(self, frame: Frame, body: tuple[f.Stmt, ...]) -> Value:
-        """Run the body of a function as one block: a condition is told what stands below it."""
-        self.block(frame, body)
-
     def _asked_of_package(self, test: f.Expr, frame: Frame, line: int) -> str:
         """What of the package a condition asks, by ``hasattr`` or by what is registered."""
         for node in _conjuncts(test):
