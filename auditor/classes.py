@@ -55,14 +55,16 @@ def merge(sequences: Iterable[Sequence[_Item]]) -> list[_Item]:
     pending = [list(sequence) for sequence in sequences if sequence]
     result: list[_Item] = []
     while pending:
+        tails = [sequence[1:] for sequence in pending]
         for sequence in pending:
             head = sequence[0]
-            if not any(head in other[1:] for other in pending):
+            if not [tail for tail in tails if head in tail]:
                 break
         else:
             raise InconsistentOrder([sequence[0] for sequence in pending])
         result.append(head)
-        pending = [rest for other in pending if (rest := other[1:] if other[0] == head else other)]
+        pairs = zip(pending, tails, strict=True)
+        pending = [rest for other, tail in pairs if (rest := tail if other[0] == head else other)]
     return result
 
 
@@ -73,7 +75,10 @@ def linearise(cls: ClassValue) -> tuple[Value, ...]:
         InconsistentOrder: as Python's ``TypeError`` at class creation.
     """
     if cls.mro is None:
-        order = merge([*map(_mro_of, cls.bases), cls.bases])
+        if len(cls.bases) == 1:
+            order = _mro_of(cls.bases[0])
+        else:
+            order = merge([*map(_mro_of, cls.bases), cls.bases])
         # ``object`` is last in every MRO; leaving it out keeps foreign classes comparable.
         cls.mro = (cls, *(member for member in order if member != _OBJECT))
     result: tuple[Value, ...] = cls.mro

@@ -12,8 +12,7 @@ from auditor.evaluation.containers import Containers
 from auditor.evaluation.frame import Frame
 from auditor.evaluation.import_statements import Conventions, Program
 from auditor.evaluation.module_attributes import ModuleAttributes
-from auditor.evaluation.summaries import Summary
-from auditor.evaluation.touches import Text
+from auditor.evaluation.readings import Readings
 from auditor.platforms import Platform
 from auditor.values import (
     ClassValue,
@@ -41,6 +40,8 @@ class ImportRun(ModuleAttributes):
     def __init__(
         self, program: Program, platform: Platform, conventions: Conventions, *, eager: bool = True
     ) -> None:
+        # CPython finds attributes by their position as long as a class has fewer than thirty, and
+        # all objects of it set the same ones: so all are set here, and those below are few.
         self.program = program
         self.platform = platform
         self.conventions = conventions
@@ -56,16 +57,18 @@ class ImportRun(ModuleAttributes):
         self.paths_read: set[str] = set()
         self.known: dict[str, bool] = {}
         self.containers = Containers()
-        self.summaries: dict[tuple[str, int], Summary] = {}
-        self.texts: dict[tuple[str, int], Text] = {}
-        self.makers: dict[ClassValue, Function | None] = {}
-        self._being_made: set[tuple[str, int]] = set()
-        self._attempts: dict[tuple[str, int], int] = {}
+        self.readings = Readings()
         self.namespaces: dict[int, ModuleValue] = {}
         self._looking_up: set[Deferred] = set()
         self._foreign: dict[str, Value] = {}
         self._perhaps_failed = False
         self._nested = 0
+        self.steps = 0
+        self.running = 0
+        self.own_forks = 0
+        self.bare_environment = 0
+        self.environment_asked = 0
+        self.open_guards = ()
         self._outside = ModuleValue("", "", False, f.ModuleFacts(()))
 
     def load(self, name: str) -> Value:

@@ -141,7 +141,7 @@ class Guard(msgspec.Struct, frozen=True):
     @property
     def identity(self) -> str:
         """What tells this condition from others; the same for both of its branches."""
-        return self.key or f"{self.where}:{self.text}"
+        return self.key or f"{self.where.path}:{self.where.line}:{self.text}"
 
     def __str__(self) -> str:
         return f"not ({self.text})" if self.negated else self.text

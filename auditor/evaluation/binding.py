@@ -55,7 +55,7 @@ class Binding(Expressions):
 
     def bind(self, frame: Frame, name: str, value: Value, stmt: f.Stmt, line: int) -> None:
         """Bind a name, and remember which statement under which conditions did it."""
-        if name in frame.shared:
+        if frame.shared and name in frame.shared:
             names = frame.shared[name]
             module = self.namespaces.get(id(names))
             if module is not None:
@@ -75,8 +75,9 @@ class Binding(Expressions):
             return
         frame.names.update(values)
         if not frame.is_call and frame.names is frame.module.names:
-            origin = Origin(stmt, line, frame.guards)
-            frame.module.origins.update(dict.fromkeys(values, origin))
+            origin, origins = Origin(stmt, line, frame.guards), frame.module.origins
+            for name in values:
+                origins[name] = origin
 
     def _func(self, frame: Frame, stmt: f.Func) -> None:
         for dotted in stmt.uses:
@@ -122,25 +123,28 @@ class Binding(Expressions):
                 node = node.value
             else:
                 return False
-        scopes = (*frame.scopes, frame.module.names)
-        value = next((scope[node.id] for scope in scopes if node.id in scope), None)
-        return isinstance(value, _DECORATING)
+        name = node.id
+        for scope in (*frame.scopes, frame.module.names):
+            if name in scope:
+                return isinstance(scope[name], _DECORATING)
+        return False
 
     def _class(self, frame: Frame, stmt: f.Class) -> None:
-        line = stmt.start
-        decorators = tuple(self.evaluate(node, frame, line) for node in stmt.decorators)
+        decorators: tuple[Value, ...] = ()
+        if stmt.decorators:
+            decorators = tuple([self.evaluate(n, frame, stmt.start) for n in stmt.decorators])
         listed = self.items(stmt.bases, frame, stmt.line)
         bases = (listed,) if isinstance(listed, Opaque) else tuple(listed)
-        keywords = tuple(
-            (name, self.evaluate(node, frame, stmt.line)) for name, node in stmt.keywords
-        )
+        keywords: tuple[tuple[str, Value], ...] = ()
+        if stmt.keywords:
+            keywords = tuple([(n, self.evaluate(e, frame, stmt.line)) for n, e in stmt.keywords])
         qualname = f"{frame.prefix}{stmt.name}"
         cls = ClassValue(frame.module, qualname, stmt, bases, decorators)
         cls.under = self.open_guards
-        cls.metaclass, cls.hooked = metaclass_of(cls, keywords), is_hooked(cls)
+        cls.metaclass, cls.hooked = metaclass_of(cls, keywords), is_hooked(self, cls)
         refused = base_error(stmt.name, bases)
         # The metaclass is found before the body runs, and called after.
-        if refused.startswith("metaclass conflict"):
+        if refused and refused.startswith("metaclass conflict"):
             raise PythonError(builtin_error("TypeError", refused, frame.place(stmt.line)))
         if not stmt.plain:
             cls.namespace = {}
@@ -167,6 +171,8 @@ class Binding(Expressions):
         One that can only change the class is run when the class is first looked into; any other,
         at once. One from outside the tree, or that could not be followed, keeps the class.
         """
+        if not cls.decorators:
+            return cls
         followed = [d for d in cls.decorators if isinstance(d, Function | Pending | Closure)]
         if not followed:
             return cls
@@ -200,8 +206,9 @@ class Binding(Expressions):
     def _doubt_bases(self, cls: ClassValue, frame: Frame, line: int) -> None:
         """A base that may be no class may be refused."""
         for base in cls.bases:
-            options = base.options if isinstance(base, Either) else ()
-            for guard, value in options:
+            if type(base) is not Either:
+                continue
+            for guard, value in base.options:
                 error = base_error(cls.facts.name, (value,))
                 if error:
                     why = doubtful(guard, f"a base of {cls.dotted} is one of several values")
@@ -229,7 +236,10 @@ class Binding(Expressions):
     def _assign(self, frame: Frame, stmt: f.Assign) -> None:
         value = self.evaluate(stmt.value, frame, stmt.line)
         for target in stmt.targets:
-            self.store(frame, target, value, stmt, stmt.line)
+            if type(target) is f.Name:
+                self.bind(frame, target.id, value, stmt, stmt.line)
+            else:
+                self.store(frame, target, value, stmt, stmt.line)
 
     def store(self, frame: Frame, target: f.Expr, value: Value, stmt: f.Stmt, line: int) -> None:
         """Assign to a name, an attribute, an item, or each of several."""
@@ -300,7 +310,7 @@ class Binding(Expressions):
     def _set_in_class(
         self, cls: ClassValue, name: str, value: Value, frame: Frame, place: Place
     ) -> None:
-        self.makers.clear()
+        self.readings.makers.clear()
         cls.extra[name] = (self._maybe(cls.under, value, own_value(cls, name)), place)
 
     def _maybe(self, under: tuple[Guard, ...], value: Value, before: Value) -> Value:

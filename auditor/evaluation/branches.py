@@ -77,8 +77,8 @@ class Branches(Comprehensions):
                 frame,
                 truth,
                 [
-                    (then, partial(self._follow, frame, stmt, True, then)),
-                    (orelse, partial(self._follow, frame, stmt, False, then)),
+                    (then, partial(self._follow, frame, stmt, True)),
+                    (orelse, partial(self._follow, frame, stmt, False)),
                 ],
             )
             return
@@ -91,9 +91,9 @@ class Branches(Comprehensions):
         self.block(frame, stmt.body if truth else stmt.orelse)
         frame.guards = outer
 
-    def _follow(self, frame: Frame, stmt: f.If, outcome: bool, guard: Guard) -> None:
-        with self.knowing(frame, stmt.test, outcome, stmt.line, guard):
-            self.block(frame, stmt.body if outcome else stmt.orelse)
+    def _follow(self, frame: Frame, stmt: f.If, outcome: bool) -> None:
+        self.narrowed(frame, stmt.test, outcome, stmt.line)
+        self.block(frame, stmt.body if outcome else stmt.orelse)
 
     def usual_truth(self, test: f.Expr, frame: Frame, line: int) -> bool | None:
         """The truth of an open condition in a process that sets no environment variable."""

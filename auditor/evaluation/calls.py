@@ -48,14 +48,15 @@ class Calls(LoadedModules):
 
     def call(self, func: Value, call: f.Call, frame: Frame, line: int) -> Value:
         """The value of a call whose function is evaluated already."""
-        place = frame.place(line)
-        func = self.force(func, frame) if isinstance(func, Pending) else func
-        if isinstance(func, Either):
+        if type(func) is Pending:
+            func = self.force(func, frame)
+        if type(func) is Either:
             return self._each(
                 self.alive(func), frame, lambda one: self.call(one, call, frame, line)
             )
-        if isinstance(func, Builtin) and func.name in SPECIAL:
+        if type(func) is Builtin and func.name in SPECIAL:
             return SPECIAL[func.name](self, call, frame, line)
+        place = frame.place(line)
         unpacked = self._unpacked(call, frame, line)
         if unpacked is None:
             if isinstance(func, Function):
@@ -63,20 +64,20 @@ class Calls(LoadedModules):
             return Opaque("a call with unknown arguments", place, call.text)
         args, keywords = unpacked
         match func:
+            case Function():
+                return self.tree_call(func, args, keywords, frame, place, call.text)
+            case Foreign(name=name):
+                return self._foreign_call(name, args, keywords, frame, line, call.text)
+            case ClassValue():
+                return self.make(func, args, keywords, frame, place, call.text)
             case Builtin(name=name):
                 return self._builtin(name, args, keywords, frame, line, call.text)
             case Method():
                 return self._method(func, args, keywords, frame, line, call.text)
             case PlatformMethod(name=name):
                 return self._platform_call(name, args, keywords, place, call.text)
-            case Function():
-                return self.tree_call(func, args, keywords, frame, place, call.text)
             case Closure(facts=facts) if len(args) == len(facts.params) and not keywords:
                 return self._closure(func, args, frame)
-            case Foreign(name=name):
-                return self._foreign_call(name, args, keywords, frame, line, call.text)
-            case ClassValue():
-                return self.make(func, args, keywords, frame, place, call.text)
             case Instance(cls=cls) if (method := self.method(cls, "__call__")) is not None:
                 bound = structs.replace(method, bound=(func,))
                 return self.tree_call(bound, args, keywords, frame, place, call.text)
@@ -106,6 +107,8 @@ class Calls(LoadedModules):
         self, call: f.Call, frame: Frame, line: int
     ) -> tuple[tuple[Value, ...], tuple[tuple[str, Value], ...]] | None:
         """The arguments with ``*`` and ``**`` unpacked, or None where those are not known."""
+        if not call.starred and not call.keywords:
+            return tuple([self.evaluate(node, frame, line) for node in call.args]), ()
         args: list[Value] = []
         known = True
         for index, node in enumerate(call.args):

@@ -48,6 +48,9 @@ from auditor.values import (
     builtin_error,
 )
 
+#: A name whose values a branch narrows: its scope, its value before, and on the branch.
+_Narrowed = tuple[dict[str, Value], str, Value, Value]
+
 _MAX_REPEAT = 10_000
 _MAX_BITS = 128
 
@@ -65,6 +68,8 @@ class Expressions(Names):
         Raises:
             PythonError: what evaluating it in Python would raise.
         """
+        if type(node) is f.Name:
+            return self.name(frame, node.id, line)
         return _EVALUATE[type(node)](self, node, frame, line)
 
     def _const(self, node: f.Const, frame: Frame, line: int) -> Value:
@@ -162,12 +167,12 @@ class Expressions(Names):
         if assumed is not UNBOUND:
             return assumed
         func = node.func
-        if not isinstance(func, f.Attr):
+        if type(func) is not f.Attr:
             return self.call(self.evaluate(func, frame, line), node, frame, line)
         owner = self.evaluate(func.value, frame, line)
-        if isinstance(owner, Pending):
+        if type(owner) is Pending:
             return Opaque("a method of a call's result", frame.place(line), node.text)
-        if isinstance(owner, PlatformObject):
+        if type(owner) is PlatformObject:
             # What is called is a method, whatever value is assumed for its result.
             return self.call(PlatformMethod(func.attr), node, frame, line)
         return self.call(self.attribute(owner, func.attr, frame, line), node, frame, line)
@@ -308,13 +313,13 @@ class Expressions(Names):
         """Values one after the other, with ``*values`` among them unpacked."""
         items: list[Value] = []
         for node in nodes:
-            if isinstance(node, f.Unary) and node.op == "*":
+            if type(node) is f.Unary and node.op == "*":
                 several = self.force(self.evaluate(node.value, frame, line), frame)
                 if not isinstance(several, list | tuple | dict | set | frozenset | str):
                     return Opaque("unknown items", frame.place(line), own=is_own(several))
                 items.extend(several)
             else:
-                items.append(self.evaluate(node, frame, line))
+                items.append(_EVALUATE[type(node)](self, node, frame, line))
         return items
 
     def _mapping(self, display: f.Mapping, frame: Frame, line: int) -> Value:
@@ -382,8 +387,8 @@ class Expressions(Names):
             guard = then if branch[1] else orelse
             outer, frame.perhaps = frame.perhaps, guard
             try:
-                knowing = self.knowing(frame, node.test, branch[1], line, then)
-                with self.branch(guard), knowing as narrowed:
+                with self.branch(guard):
+                    narrowed = self.narrowed(frame, node.test, branch[1], line)
                     value = self.evaluate(branch[0], frame, line)
             finally:
                 frame.perhaps = outer
@@ -394,39 +399,37 @@ class Expressions(Names):
 
         return self._each(branches, frame, follow)
 
-    @contextmanager
-    def knowing(
-        self, frame: Frame, test: f.Expr, outcome: bool, line: int, guard: Guard
-    ) -> Iterator[list[tuple[dict[str, Value], str, Value, Value]]]:
-        """Evaluate a branch of an open condition, knowing of the names in it what it says.
+    def narrowed(self, frame: Frame, test: f.Expr, outcome: bool, line: int) -> list[_Narrowed]:
+        """Know of the names in an open condition what the branch that is followed says.
 
-        Gives the names whose values were narrowed: scope, name, value before, value during. They
-        stay narrowed, since the other branch may never come back.
+        That ends with the branch. Gives the names whose values were narrowed. They stay narrowed,
+        since the other branch may never come back.
         """
-        outer, narrowed = self.known, list[tuple[dict[str, Value], str, Value, Value]]()
-        self.known = {**outer, guard.identity: outcome is not guard.negated}
-        try:
-            for name, part in _tested_names(test, outcome):
-                narrowed.extend(self._narrow(frame, name, part, outcome, line))
-            yield narrowed
-        finally:
-            self.known = outer
+        found: list[_Narrowed] = []
+        for name, part in _tested_names(test, outcome):
+            for scope in (frame.names, *frame.scopes, frame.module.names):
+                if name in scope:
+                    found.append(self._narrow(scope, name, part, outcome, frame, line))
+                    break
+        return found
 
     def _narrow(
-        self, frame: Frame, name: str, test: f.Expr, outcome: bool, line: int
-    ) -> Iterator[tuple[dict[str, Value], str, Value, Value]]:
+        self,
+        scope: dict[str, Value],
+        name: str,
+        test: f.Expr,
+        outcome: bool,
+        frame: Frame,
+        line: int,
+    ) -> _Narrowed:
         """Keep of a name's possible values those with which the test comes out so."""
-        scopes = (frame.names, *frame.scopes, frame.module.names)
-        scope = next((scope for scope in scopes if name in scope), None)
-        if scope is None:
-            return
         before = scope[name]
         kept = self._kept(scope, name, test, outcome, frame, line)
         scope[name] = during = join(kept) if kept else before
-        yield scope, name, before, during
         if isinstance(during, Opaque) and during.key:
             key = during.key.removeprefix("!")
             self.known[key] = outcome is not during.key.startswith("!")
+        return scope, name, before, during
 
     def _kept(
         self,

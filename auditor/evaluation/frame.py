@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from itertools import chain
 
 import msgspec
 from msgspec import structs
@@ -35,11 +36,13 @@ from auditor.values import (
 
 CONSTANT_TYPES = (bool, int, float, str, bytes, type(None))
 
+_CONSTANTS = frozenset(CONSTANT_TYPES)
+
 CONTAINERS = (tuple, list, set, frozenset, dict)
 
 IDENTITIES = (ModuleValue, ClassValue, Function, Builtin, PlatformObject, Closure, Spec)
 
-_CHANGEABLE = (list, dict, set)
+_CHANGEABLE = frozenset((list, dict, set))
 
 _OF_TREE = (ClassValue, Function, Instance, Closure)
 
@@ -109,11 +112,16 @@ class Frame(msgspec.Struct):
 
 def is_plain(value: Value) -> bool:
     """Whether ``value`` is a Python constant, or a container of constants, through and through."""
-    if isinstance(value, CONSTANT_TYPES):
+    kind = type(value)
+    if kind in _CONSTANTS:
         return True
-    if isinstance(value, dict):
-        return all(is_plain(k) and is_plain(v) for k, v in value.items())
-    return isinstance(value, CONTAINERS) and all(map(is_plain, value))
+    if kind is dict:
+        return _are_plain(value) and _are_plain(value.values())
+    return isinstance(value, CONTAINERS) and _are_plain(value)
+
+
+def _are_plain(values: Collection[Value]) -> bool:
+    return _CONSTANTS.issuperset(map(type, values)) or all(map(is_plain, values))
 
 
 def is_own(value: Value) -> bool:
@@ -131,8 +139,12 @@ def join(options: Iterable[tuple[Guard, Value]]) -> Value:
     """One value for several branches: the value itself where all agree."""
     flat: list[tuple[Guard, Value]] = []
     for guard, value in options:
-        inner = value.options if isinstance(value, Either) else ((guard, value),)
-        flat.extend(option for option in inner if not any(same(option[1], v) for _, v in flat))
+        for option in value.options if isinstance(value, Either) else ((guard, value),):
+            for _, known in flat:
+                if same(option[1], known):
+                    break
+            else:
+                flat.append(option)
     if len(flat) == 1:
         return flat[0][1]
     if len(flat) > _MAX_OPTIONS:
@@ -188,14 +200,17 @@ def joined(ends: Ends) -> dict[str, Value]:
     """The namespace after several branches: one value a name, or one by each condition."""
     if len(ends) == 1:
         return ends[0][1]
+    first, *others = [names for _, names in ends]
     result: dict[str, Value] = {}
-    for name in dict.fromkeys(name for _, names in ends for name in names):
-        options = [(guard, names.get(name, UNBOUND)) for guard, names in ends]
-        first = options[0][1]
-        if all(same(first, value) for _, value in options[1:]):
-            result[name] = first
-        else:
-            result[name] = join(options)
+    for name in dict.fromkeys(chain(first, *others)):
+        value = first.get(name, UNBOUND)
+        for names in others:
+            other = names.get(name, UNBOUND)
+            # Most names are bound before the branches, and by none of them.
+            if other is not value and not same(value, other):
+                value = join([(guard, names.get(name, UNBOUND)) for guard, names in ends])
+                break
+        result[name] = value
     return result
 
 
@@ -215,7 +230,7 @@ class Snapshot:
 
     def __init__(self, names: dict[str, Value], containers: Containers) -> None:
         self._names = dict(names)
-        self._held = [item for item in names.items() if isinstance(item[1], _CHANGEABLE)]
+        self._held = [item for item in names.items() if type(item[1]) in _CHANGEABLE]
         self._containers = containers
         self._originals: dict[int, tuple[Value, Value]] = {}
 
@@ -238,7 +253,7 @@ class Snapshot:
 
     def adopt(self, names: dict[str, Value], after: dict[str, Value]) -> None:
         """Set ``names`` to what branches left behind, in the containers that there were."""
-        for name, value in after.items():
+        for name, value in after.items() if self._originals else ():
             if id(value) in self._originals:
                 after[name] = _refilled(self._originals[id(value)][1], value)
         replace_names(names, after)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from auditor import facts as f
 from auditor.evaluation.calls import Calls
 from auditor.evaluation.frame import CONSTANT_TYPES, Frame, doubtful, join, opposite
+from auditor.evaluation.texts import Texts
 from auditor.values import (
     UNBOUND,
     Deferred,
@@ -54,6 +55,7 @@ class Program(msgspec.Struct, frozen=True):
             each the path, and why. What is there is not known.
         looked_through: told the path of a module when all its names are looked at at once.
         asked_by_text: told the path of code that asks for an attribute by a text, and the text.
+        texts: what the text says by itself, for all runs.
     """
 
     modules: Mapping[str, tuple[str, bool]]
@@ -63,21 +65,24 @@ class Program(msgspec.Struct, frozen=True):
     left_out: Mapping[str, tuple[str, str]] = msgspec.field(default_factory=dict)
     looked_through: Callable[[str], object] = lambda _: None
     asked_by_text: Callable[[str, str], object] = lambda _, __: None
+    texts: Texts = msgspec.field(default_factory=Texts)
 
 
 #: What stands in ``sys.modules`` and may not: a module that may have failed, an unreadable one.
 _DOUBTED = (ModuleValue, Opaque)
 
-#: What a name may stand for that a ``from`` import does not take over as it is.
-_ASKED_FURTHER = frozenset((Unbound, Either, Opaque, ModuleValue))
+#: What a name may stand for that a ``from`` import does not take over as it is; None may be a
+#: name that is not there.
+_ASKED_FURTHER = frozenset((Unbound, Either, Opaque, ModuleValue, type(None)))
 
 
 class ImportStatements(Calls):
     """Runs import statements."""
 
-    program: Program
     conventions: Conventions
     modules: dict[str, Value]
+    #: Modules that nothing is known of, each with what importing it may raise.
+    unreadable: dict[str, Doubt]
 
     def looked_through(self, module: ModuleValue) -> None:
         """All names of a module were looked at at once; a namespace package has no file."""
@@ -96,6 +101,11 @@ class ImportStatements(Calls):
             self._must_exist(stmt.module, place)
             target = stmt.module if stmt.asname else head
             self.bind(frame, stmt.asname or head, Deferred(target, None, place), stmt, stmt.line)
+            return
+        known = None if rest or self.unreadable else self.modules.get(head)
+        if type(known) is Foreign:
+            # As most imports from outside the tree are: it was imported before.
+            self.bind(frame, stmt.asname or head, known, stmt, stmt.line)
             return
         leaf = self.import_module(stmt.module, frame, place)
         top = self._top(stmt.module, frame, place)
@@ -128,18 +138,18 @@ class ImportStatements(Calls):
     def bind_import_from(self, stmt: f.ImportFrom, frame: Frame) -> None:
         """``from module import names``."""
         place = frame.place(stmt.line)
-        name = self._absolute(stmt, frame.module, place)
+        name = self._absolute(stmt, frame.module, place) if stmt.level else stmt.module
         if frame.trace is not None:
             frame.trace.append(Trace("import", place, f"from {name}"))
         if not (self.eager or frame.trying) and name.partition(".")[0] in self.conventions.roots:
             self._defer_from(name, stmt, frame, place)
             return
         module = self.import_module(name, frame, place)
+        at_hand = self._at_hand(module, stmt) if module is not frame.module else None
+        if at_hand is not None:
+            self.bind_all(frame, at_hand, stmt, stmt.line)
+            return
         if isinstance(module, ModuleValue):
-            at_hand = self._at_hand(module, stmt) if module is not frame.module else None
-            if at_hand is not None:
-                self.bind_all(frame, at_hand, stmt, stmt.line)
-                return
             self._import_listed(module, name, [attr for attr, _ in stmt.names], frame, place)
         for attr, bound in stmt.names:
             if attr == "*":
@@ -148,21 +158,24 @@ class ImportStatements(Calls):
                 value = self._from(module, name, attr, frame, place)
                 self.bind(frame, bound, value, stmt, stmt.line)
 
-    def _at_hand(self, module: ModuleValue, stmt: f.ImportFrom) -> dict[str, Value] | None:
+    def _at_hand(self, module: Value, stmt: f.ImportFrom) -> dict[str, Value] | None:
         """What most imports bind: there is nothing to search for, to serve or to doubt.
 
-        That is where a module has each name on every branch, as one value, and no hook of its own.
+        That is where a module has each name on every branch, as one value, and no hook of its own;
+        and where it is outside the tree, since it has what is imported from it.
         """
-        names = module.names
-        if "__getattr__" in names or module.name == self.platform_module:
-            return None
-        found: dict[str, Value] = {}
-        for attr, bound in stmt.names:
-            value = names.get(attr, UNBOUND)
-            if type(value) in _ASKED_FURTHER:
+        if type(module) is Foreign:
+            if stmt.names[0][0] == "*":
                 return None
-            found[bound] = value
-        return found
+            prefix = module.name
+            return {bound: self.foreign_attribute(f"{prefix}.{a}") for a, bound in stmt.names}
+        if type(module) is not ModuleValue or module.name == self.platform_module:
+            return None
+        if "__getattr__" in module.names:
+            return None
+        look_up = module.names.get
+        found = {bound: look_up(attr) for attr, bound in stmt.names}
+        return found if _ASKED_FURTHER.isdisjoint(map(type, found.values())) else None
 
     def _import_listed(
         self, module: ModuleValue, name: str, attrs: list[str], frame: Frame, place: Place

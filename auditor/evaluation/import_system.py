@@ -51,7 +51,7 @@ class ImportSystem(ForeignModules):
         elif value is None:
             message = f"import of {name} halted; None in sys.modules"
             raise PythonError(self._not_found(message, name, place, ""))
-        elif isinstance(value, ModuleValue) and value.under:
+        elif type(value) is ModuleValue and value.under:
             value = self._imported_again(value, frame, place)
         if self._perhaps_failed or self.unreadable:
             self._inherit_from(name, frame, place)

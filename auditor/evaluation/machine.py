@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from auditor import facts as f
 from auditor.evaluation.containers import Containers
 from auditor.evaluation.frame import Frame
+from auditor.evaluation.readings import Readings, Summary
 from auditor.platforms import Platform
 from auditor.values import (
     ClassValue,
@@ -22,6 +23,9 @@ from auditor.values import (
     Value,
 )
 
+if TYPE_CHECKING:
+    from auditor.evaluation.import_statements import Program
+
 #: Open conditions about objects of the tree that one call at top level is followed through, and
 #: that one is whose result is asked for at once: a module's ``__getattr__``, a class decorator.
 MAX_OWN_FORKS = 4
@@ -32,6 +36,9 @@ class Machine(ABC):
     """One process on one platform, as its parts see each other."""
 
     platform: Platform
+
+    #: The files of the tree as modules.
+    program: Program
 
     #: The module that holds ``current_platform``, and its name there.
     platform_module: str
@@ -56,10 +63,8 @@ class Machine(ABC):
     containers: Containers
     #: Modules by the identity of their namespace.
     namespaces: dict[int, ModuleValue]
-    #: What functions say that they change, by their place; see :mod:`auditor.evaluation.touches`.
-    texts: dict[tuple[str, int], Any]
-    #: The ``__init__`` of classes whose instances were made.
-    makers: dict[ClassValue, Function | None]
+    #: What was read off functions so far.
+    readings: Readings
     #: Open conditions that are settled on the branch that is being followed.
     known: dict[str, bool]
 
@@ -168,8 +173,8 @@ class Machine(ABC):
         """A method as the class body that provides it defines it, where that is plain."""
 
     @abstractmethod
-    def summary(self, function: Function) -> Any:
-        """What calling a function can do, :class:`auditor.evaluation.summaries.Summary`."""
+    def summary(self, function: Function) -> Summary:
+        """What calling a function can do besides giving a value."""
 
     @abstractmethod
     def only_changes(self, decorator: Value) -> bool:

@@ -124,16 +124,16 @@ class Names(Truth):
 
     def attribute(self, owner: Value, name: str, frame: Frame, line: int) -> Value:
         """``owner.name``, or the ``AttributeError`` that Python would raise."""
-        place = frame.place(line)
-        match self.force(owner, frame):
+        place, value = frame.place(line), self.force(owner, frame)
+        if type(value) is Foreign:
+            if frame.probing:
+                self.perhaps_missing(value.name, name, frame, place)
+            return self.foreign_attribute(f"{value.name}.{name}")
+        match value:
             case ModuleValue() as module:
                 return self.module_attribute(module, name, place, frame)
             case ClassValue() as cls:
                 return self._class_attribute(cls, name, place)
-            case Foreign(name=prefix):
-                if frame.probing:
-                    self.perhaps_missing(prefix, name, frame, place)
-                return self.foreign_attribute(f"{prefix}.{name}")
             case PlatformObject():
                 return self._platform_attribute(name, place)
             case Instance() as instance:
@@ -194,7 +194,7 @@ class Names(Truth):
             case Found(owner=owner):
                 if name in owner.extra:
                     return owner.extra[name][0]
-                method = class_method(cls, owner, name)
+                method = self.class_method(cls, owner, name)
                 if method is not None:
                     return method
                 value = (owner.namespace or {}).get(name, UNBOUND)
@@ -219,7 +219,7 @@ class Names(Truth):
             isinstance(lookup(owner.cls, special), Found) for special in _MAKING
         ):
             return unknown
-        bound = class_method(owner.cls, found.owner, name)
+        bound = self.class_method(owner.cls, found.owner, name)
         if bound is not None:
             return bound
         method = self.method(owner.cls, name)
@@ -281,22 +281,24 @@ class Names(Truth):
             raise errors[0][1]
         return join(results)
 
+    def class_method(self, cls: ClassValue, owner: ClassValue, name: str) -> Function | None:
+        """A class or static method that the body of ``owner`` defines once and plainly.
+
+        It is bound to ``cls``.
+        """
+        found = self.program.texts.methods.of(owner.facts).get(name, ())
+        if len(found) != 1:
+            return None
+        outermost = found[0].decorators[0] if found[0].decorators else None
+        last = outermost.id if isinstance(outermost, f.Name) else ""
+        if last not in ("classmethod", "staticmethod"):
+            return None
+        bound = (cls,) if last == "classmethod" else ()
+        prefix = f"{owner.qualname}."
+        return Function(owner.module, found[0], found[0].decorators[1:], (), bound, prefix)
+
 
 def no_attribute(cls: ClassValue, name: str, place: Place) -> Error:
     """The ``AttributeError`` of a class that lacks an attribute."""
     message = f"type object {cls.facts.name!r} has no attribute {name!r}"
     return builtin_error("AttributeError", message, place)
-
-
-def class_method(cls: ClassValue, owner: ClassValue, name: str) -> Function | None:
-    """A class or static method that the class body defines once and plainly, bound to ``cls``."""
-    found = [s for s in owner.facts.body if isinstance(s, f.Func) and s.name == name]
-    if len(found) != 1:
-        return None
-    outermost = found[0].decorators[0] if found[0].decorators else None
-    last = outermost.id if isinstance(outermost, f.Name) else ""
-    if last not in ("classmethod", "staticmethod"):
-        return None
-    bound = (cls,) if last == "classmethod" else ()
-    prefix = f"{owner.qualname}."
-    return Function(owner.module, found[0], found[0].decorators[1:], (), bound, prefix)

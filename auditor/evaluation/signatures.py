@@ -16,11 +16,14 @@ def bound_arguments(
 
     Parameters that are left to their defaults are not in the result.
     """
-    positional = facts.params[: len(facts.params) - facts.kwonly]
+    params = facts.params
+    if len(args) == len(params) and not (keywords or facts.kwonly or facts.vararg or facts.kwarg):
+        return dict(zip(params, args, strict=True))
+    positional = params[: len(params) - facts.kwonly]
     scope: dict[str, Value] = dict(zip(positional, args, strict=False))
     extra: dict[str, Value] = {}
     for word, value in keywords:
-        if word in facts.params[facts.posonly :]:
+        if word in params[facts.posonly :]:
             if word in scope:
                 return f"{name}() got multiple values for argument {word!r}"
             scope[word] = value
@@ -33,7 +36,7 @@ def bound_arguments(
         return _too_many(name, positional, defaults, len(args))
     for kind, words in (
         ("positional", positional),
-        ("keyword-only", facts.params[len(positional) :]),
+        ("keyword-only", params[len(positional) :]),
     ):
         missing = [word for word in words if word not in scope and word not in defaults]
         if missing:

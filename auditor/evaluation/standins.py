@@ -27,7 +27,7 @@ from auditor.values import (
     Value,
 )
 
-_MAY_BE_CLASSES = (ClassValue, Foreign, Builtin, Opaque, Deferred, Either)
+_MAY_BE_CLASSES = frozenset((ClassValue, Foreign, Builtin, Opaque, Deferred, Either))
 
 
 def stand_in(value: Value) -> object:
@@ -61,7 +61,7 @@ def _builtin_bases(cls: ClassValue) -> tuple[type, ...]:
 
 def base_error(name: str, bases: tuple[Value, ...]) -> str:
     """What Python says to a class one of whose bases is no class; empty where all may be."""
-    if all(isinstance(base, _MAY_BE_CLASSES) for base in bases):
+    if _MAY_BE_CLASSES.issuperset(map(type, bases)):
         return ""
     stands = [stand_in(base) for base in bases]
     if all(isinstance(stand, type) or stand is UNBOUND for stand in stands):

@@ -52,10 +52,14 @@ class Statements(Contexts):
         return frame.module.names
 
     def _return(self, frame: Frame, stmt: f.Return) -> None:
+        raise Returning(self.returned(frame, stmt))
+
+    def returned(self, frame: Frame, stmt: f.Return) -> Value:
+        """What a ``return`` gives."""
         value = self.evaluate(stmt.value, frame, stmt.line) if stmt.value is not None else None
         if frame.trace is not None:
             frame.trace.append(Trace("getattr", frame.place(stmt.line), "returns it"))
-        raise Returning(value)
+        return value
 
     def _jump(self, frame: Frame, stmt: f.Jump) -> None:
         raise Jumping(stmt.kind)

@@ -10,11 +10,10 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterable, Iterator
 
-import msgspec
-
 from auditor import facts as f
 from auditor.evaluation.builtin_calls import BuiltinCalls
 from auditor.evaluation.frame import CONTAINERS, same
+from auditor.evaluation.readings import Summary
 from auditor.values import (
     UNBOUND,
     Builtin,
@@ -54,17 +53,6 @@ class _NotYetError(_HasEffectsError):
     """It may have an effect as things stand: what it reads or imports is not there yet."""
 
 
-class Summary(msgspec.Struct, frozen=True, gc=False):
-    """Whether calling a function can be put off, and what its value rests on then.
-
-    ``texts`` are the parameters that must be strings for that.
-    """
-
-    harmless: bool
-    reads: tuple[Read, ...] = ()
-    texts: tuple[str, ...] = ()
-
-
 #: A value of which nothing matters but that it is there; and one that a caller passes in.
 _SOME, _GIVEN = Opaque("some value"), Opaque("an argument")
 
@@ -74,23 +62,17 @@ _RUN = Summary(False)
 class Summaries(BuiltinCalls):
     """Says which calls can be put off."""
 
-    #: Summaries by the place of the function; those that are being made.
-    summaries: dict[tuple[str, int], Summary]
-    makers: dict[ClassValue, Function | None]
-    _being_made: set[tuple[str, int]]
-    _attempts: dict[tuple[str, int], int]
-
     def summary(self, function: Function) -> Summary:
         """The summary of a function; made once, and again when a name it rests on is bound anew."""
         if function.scopes:
             return _RUN
-        key = (function.module.path, function.facts.line)
-        known = self.summaries.get(key)
+        key, readings = (function.module.path, function.facts.line), self.readings
+        known = readings.summaries.get(key)
         if known is not None and (not known.harmless or self.reads_alike(known.reads)):
             return known
-        if key in self._being_made:
+        if key in readings.being_made:
             return Summary(True)
-        self._being_made.add(key)
+        readings.being_made.add(key)
         try:
             made = self._made_summary(function)
         except _NotYetError:
@@ -98,14 +80,15 @@ class Summaries(BuiltinCalls):
                 return _RUN
             made = _RUN
         finally:
-            self._being_made.discard(key)
-        self.summaries[key] = made
+            readings.being_made.discard(key)
+        readings.summaries[key] = made
         return made
 
     def _gives_up(self, key: tuple[str, int]) -> bool:
         """Whether a function has read what is not there so often that it is run from now on."""
-        self._attempts[key] = self._attempts.get(key, 0) + 1
-        return self._attempts[key] >= _MAX_ATTEMPTS
+        attempts = self.readings.attempts
+        attempts[key] = attempts.get(key, 0) + 1
+        return attempts[key] >= _MAX_ATTEMPTS
 
     @staticmethod
     def reads_alike(reads: Iterable[Read]) -> bool:
@@ -135,9 +118,10 @@ class Summaries(BuiltinCalls):
 
     def maker(self, cls: ClassValue) -> Function | None:
         """The ``__init__`` that making an instance runs, where the tree defines it."""
-        if cls not in self.makers:
-            self.makers[cls] = self.method(cls, "__init__")
-        return self.makers[cls]
+        makers = self.readings.makers
+        if cls not in makers:
+            makers[cls] = self.method(cls, "__init__")
+        return makers[cls]
 
 
 class _Reader:
@@ -148,7 +132,7 @@ class _Reader:
         self._module = function.module
         given = {*facts.params, facts.vararg or "", facts.kwarg or ""}
         self._local = dict.fromkeys(given, _GIVEN)
-        for name, fresh in _bindings(facts.body):
+        for name, fresh in run.program.texts.bindings.of(facts):
             before = self._local.get(name, _SOME)
             self._local[name] = _SOME if fresh and before is _SOME else _GIVEN
         self.reads: dict[tuple[int, str], Read] = {}
@@ -354,7 +338,7 @@ _MAX_ATTEMPTS = 3
 _TOTAL = frozenset(("is", "is not", "==", "!="))
 
 
-def _bindings(body: Iterable[f.Stmt]) -> Iterator[tuple[str, bool]]:
+def bindings(body: Iterable[f.Stmt]) -> Iterator[tuple[str, bool]]:
     """The names that a body binds, and whether what it binds is new, or from outside the tree."""
     for stmt in body:
         match stmt:
@@ -379,4 +363,4 @@ def _bindings(body: Iterable[f.Stmt]) -> Iterator[tuple[str, bool]]:
                 pass
         for block in ("body", "orelse"):
             if not isinstance(stmt, f.Func | f.Class):
-                yield from _bindings(getattr(stmt, block, ()))
+                yield from bindings(getattr(stmt, block, ()))

@@ -56,9 +56,7 @@ def _touched(
         yield module, ""
         yield from ((arg, "") for arg in args if _can_change(arg))
         return
-    if key not in run.texts:
-        run.texts[key] = text_of(facts)
-    text, given = run.texts[key], dict(zip(facts.params, args, strict=False))
+    text, given = run.program.texts.changes.of(facts), dict(zip(facts.params, args, strict=False))
     yield from ((module, name) for name in text.shared)
     if text.any_name:
         yield module, ""

@@ -15,8 +15,9 @@ from auditor import facts as f
 from auditor.classes import Found, body_namespace, linearise, lookup
 from auditor.evaluation.frame import Frame, Returning, UnfollowedError, doubtful, join, opposite
 from auditor.evaluation.machine import MAX_OWN_FORKS, MAX_OWN_FORKS_ASKED
+from auditor.evaluation.readings import Summary
 from auditor.evaluation.signatures import bound_arguments
-from auditor.evaluation.summaries import TRANSPARENT, Summaries, Summary
+from auditor.evaluation.summaries import TRANSPARENT, Summaries
 from auditor.evaluation.touches import touches
 from auditor.values import (
     UNBOUND,
@@ -102,7 +103,7 @@ class TreeCalls(Summaries):
         if not isinstance(found, Found) or name in found.owner.extra:
             return None
         owner = found.owner
-        defined = [s for s in owner.facts.body if isinstance(s, f.Func) and s.name == name]
+        defined = self.program.texts.methods.of(owner.facts).get(name, ())
         if len(defined) != 1:
             return None
         prefix = f"{owner.qualname}."
@@ -300,8 +301,7 @@ class TreeCalls(Summaries):
         mark = inner.doubts.mark()
         try:
             with self.passage():
-                self.block(inner, facts.body)
-            result: Value = None
+                result = self.returned_by(inner, facts.body)
         except Returning as signal:
             result = signal.value
         except PythonError as raised:
@@ -314,6 +314,21 @@ class TreeCalls(Summaries):
         if not inner.returns:
             return result
         return join((*inner.returns, (opposite(inner.returns[-1][0]), result)))
+
+    def returned_by(self, frame: Frame, body: tuple[f.Stmt, ...]) -> Value:
+        """Run the body of a function, and give what it returns.
+
+        Raises:
+            PythonError: what it raises.
+            Returning: a ``return`` before the last statement.
+        """
+        last = body[-1] if body else None
+        if not isinstance(last, f.Return):
+            self.block(frame, body)
+            return None
+        self.block(frame, body[:-1])
+        self.steps += 1
+        return self.returned(frame, last)
 
     def call_frame(self, function: Function, scope: dict[str, Value], frame: Frame) -> Frame:
         """Where the body of a function runs that is called from ``frame``."""

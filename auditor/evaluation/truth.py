@@ -86,12 +86,14 @@ class Truth(Machine):
     def alive(self, either: Either) -> tuple[tuple[Guard, Value], ...]:
         """The options that the branch being followed leaves possible."""
         options = either.options
-        if any(guard.usual is False for guard, _ in options):
-            self.environment_asked += 1
-            if self.bare_environment:
-                options = tuple(o for o in options if o[0].usual is not False) or options
+        for guard, _ in options:
+            if guard.usual is False:
+                self.environment_asked += 1
+                if self.bare_environment:
+                    options = tuple([o for o in options if o[0].usual is not False]) or options
+                break
         if self.known:
-            options = tuple(o for o in options if self._possible(o[0])) or options
+            options = tuple([o for o in options if self._possible(o[0])]) or options
         return options
 
     def branch(self, guard: Guard) -> Passage:
