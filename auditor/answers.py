@@ -102,9 +102,35 @@ class Study(msgspec.Struct, frozen=True):
     step: str
 
 
-def ask(asked: Asked, platform: Platform, table: Table) -> PlatformAnswer:
-    """Resolve the entries of ``table`` on one platform."""
-    run, introspector, rows = _resolved(asked, platform, table)
+class Resolved(msgspec.Struct, frozen=True):
+    """The rows of one platform as its import run alone answers them, and what they rest on."""
+
+    platform: Platform
+    run: ImportRun
+    introspector: Introspector
+    rows: tuple[Row, ...]
+
+
+def resolve(asked: Asked, platform: Platform, table: Table) -> Resolved:
+    """Import the entries of ``table`` on one platform."""
+    run = asked.started.get(platform.name) or ImportRun(
+        asked.program, platform, asked.conventions, eager=asked.run_imports
+    )
+    if asked.run_imports:
+        _prelude(run, asked.tables)
+    introspector = Introspector(run, asked.files, asked.capability, asked.guards)
+    rows = tuple(
+        introspector.row(entry)
+        for entry in table.entries
+        if matches(entry.architecture, asked.architectures)
+    )
+    return Resolved(platform, run, introspector, rows)
+
+
+def judge(asked: Asked, resolved: Resolved) -> PlatformAnswer:
+    """What a platform answers, once its entries are resolved."""
+    platform, run = resolved.platform, resolved.run
+    introspector, rows = resolved.introspector, resolved.rows
     analyzer = Analyzer(run, asked.syntax, asked.outside, asked.capability, asked.analyses)
     heads: tuple[Head, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -130,23 +156,6 @@ def ask(asked: Asked, platform: Platform, table: Table) -> PlatformAnswer:
         options_used=tuple(sorted(platform.options_used())),
         seen=seen,
     )
-
-
-def _resolved(
-    asked: Asked, platform: Platform, table: Table
-) -> tuple[ImportRun, Introspector, tuple[Row, ...]]:
-    run = asked.started.get(platform.name) or ImportRun(
-        asked.program, platform, asked.conventions, eager=asked.run_imports
-    )
-    if asked.run_imports:
-        _prelude(run, asked.tables)
-    introspector = Introspector(run, asked.files, asked.capability, asked.guards)
-    rows = tuple(
-        introspector.row(entry)
-        for entry in table.entries
-        if matches(entry.architecture, asked.architectures)
-    )
-    return run, introspector, rows
 
 
 def _analysed(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from auditor.answers import Asked, PlatformAnswer, Study, ask, matches
+from auditor.answers import Asked, PlatformAnswer, Study, judge, matches, resolve
 from auditor.asked_platforms import AskedPlatforms
 from auditor.contracts.contract import Contracts
 from auditor.coverage import Coverage
@@ -264,17 +264,19 @@ def _answers(
 ) -> list[PlatformAnswer]:
     """Ask every platform, some of them in a second process where that may be."""
     if not can_fork(processes):
-        return [ask(asked, platform, table) for platform, table in tables]
+        return [judge(asked, resolve(asked, platform, table)) for platform, table in tables]
     if len(tables) == 1:
-        asked = msgspec.structs.replace(asked, helped=True)
-        return [ask(asked, platform, table) for platform, table in tables]
+        helped = msgspec.structs.replace(asked, helped=True)
+        return [judge(helped, resolve(helped, *tables[0]))]
     return _in_two(asked, tables)
 
 
 def _in_two(asked: Asked, tables: list[tuple[Platform, Table]]) -> list[PlatformAnswer]:
     """Ask about the platforms here and in another process, the next one where there is time.
 
-    Both tell each other what they have analysed, and start at the two ends of the tables.
+    Both tell each other what they have analysed, and start at the two ends of the tables. Each
+    resolves all of its platforms first: the one that is done with that earlier then analyses more
+    of what both need, and neither waits long for the other in the end.
     """
     logs = two_logs() if asked.run_imports else None
     here, there = asked, asked
@@ -285,7 +287,8 @@ def _in_two(asked: Asked, tables: list[tuple[Platform, Table]]) -> list[Platform
     tickets = Tickets(len(tables))
 
     def drawn(asked: Asked) -> list[PlatformAnswer]:
-        return [ask(asked, *tables[number]) for number in tickets]
+        resolved = [resolve(asked, *tables[number]) for number in tickets]
+        return [judge(asked, one) for one in resolved]
 
     beside = Beside(lambda: msgspec.msgpack.encode(drawn(there)))
     try:
@@ -293,7 +296,7 @@ def _in_two(asked: Asked, tables: list[tuple[Platform, Table]]) -> list[Platform
         answers += msgspec.msgpack.decode(beside.result(), type=list[PlatformAnswer])
         known = {answer.platform: answer for answer in answers}
         # What a process had drawn that failed is asked again.
-        return [known.get(one.name) or ask(here, one, table) for one, table in tables]
+        return [known.get(p.name) or judge(here, resolve(here, p, table)) for p, table in tables]
     finally:
         beside.close()
         tickets.close()
