@@ -229,7 +229,7 @@ class Files:
             self._functions[key] = (
                 source
                 if isinstance(source, f.Unparsed)
-                else function_facts(source, func.start, func.end, func.name)
+                else function_facts(self._split(path), func.start, func.end, func.name)
             )
         return self._functions[key]
 
