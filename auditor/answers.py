@@ -25,7 +25,7 @@ from auditor.instances import Instances
 from auditor.introspector import Introspector
 from auditor.platforms import Platform
 from auditor.processes import Log, aside, two_logs
-from auditor.program import Files, Probe
+from auditor.program import Files
 from auditor.registry import Table
 from auditor.ruleset.capabilities import Capability
 from auditor.sharing import Analyses
@@ -46,9 +46,9 @@ class OpenCondition(msgspec.Struct, frozen=True):
 class PlatformAnswer(msgspec.Struct, frozen=True):
     """The rows, heads and findings of one platform, what they rest on, and what was not decided.
 
-    ``read`` are the modules that were run; ``probes`` is what was asked of each file;
-    ``options_used`` are the user's options that decided something, each with its name or module;
-    ``seen`` is what the request's own look at the run gave (:class:`Asked`).
+    ``read`` are the modules that were run; ``options_used`` are the user's options that decided
+    something, each with its name or module; ``seen`` is what the request's own look at the run gave
+    (:class:`Asked`).
     """
 
     platform: str
@@ -56,7 +56,6 @@ class PlatformAnswer(msgspec.Struct, frozen=True):
     heads: tuple[Head, ...]
     findings: tuple[Finding, ...]
     read: tuple[str, ...]
-    probes: dict[str, tuple[Probe, ...]]
     unparsed: dict[str, f.Unparsed]
     conditions: tuple[OpenCondition, ...]
     options_used: tuple[tuple[str, str], ...] = ()
@@ -150,7 +149,6 @@ def judge(asked: Asked, resolved: Resolved) -> PlatformAnswer:
         heads=heads,
         findings=findings,
         read=tuple(sorted(run.paths_read)),
-        probes=asked.files.probes(),
         unparsed=run.unparsed,
         conditions=_conditions(run, introspector.open_rows),
         options_used=tuple(sorted(platform.options_used())),

@@ -135,13 +135,9 @@ class Job:
         self.seen = tuple(answer.seen for answer in answers)
         read = frozenset(path for answer in answers for path in answer.read)
         coverage = document(self._audited(asked, tables), answers, read)
-        probes: dict[str, set[Probe]] = {}
-        for known in (self.files.probes(), *(answer.probes for answer in answers)):
-            for path, found in known.items():
-                probes.setdefault(path, set()).update(found)
         keys = {file.path: file.key for file in self._engine.read}
         digests = {(file.path, p): one for file in self._engine.read for p, one in file.asked}
-        return coverage, Grounds(read, probes, keys, digests)
+        return coverage, Grounds(read, self.files.probes(), keys, digests)
 
     def _prepared(self, processes: int | None) -> list[tuple[Platform, Table]]:
         """The platforms with their tables, once the files that they need are at hand."""
@@ -271,6 +267,13 @@ def _answers(
     return _in_two(asked, tables)
 
 
+class _Drawn(msgspec.Struct, array_like=True):
+    """What another process answers, and what it has asked of the files for that."""
+
+    answers: list[PlatformAnswer]
+    asked: list[tuple[str, Probe]]
+
+
 def _in_two(asked: Asked, tables: list[tuple[Platform, Table]]) -> list[PlatformAnswer]:
     """Ask about the platforms here and in another process, the next one where there is time.
 
@@ -290,11 +293,14 @@ def _in_two(asked: Asked, tables: list[tuple[Platform, Table]]) -> list[Platform
         resolved = [resolve(asked, *tables[number]) for number in tickets]
         return [judge(asked, one) for one in resolved]
 
-    beside = Beside(lambda: msgspec.msgpack.encode(drawn(there)))
+    before = len(asked.files.noted(0))
+    beside = Beside(lambda: msgspec.msgpack.encode(_Drawn(drawn(there), asked.files.noted(before))))
     try:
         answers = drawn(here)
-        answers += msgspec.msgpack.decode(beside.result(), type=list[PlatformAnswer])
-        known = {answer.platform: answer for answer in answers}
+        others = msgspec.msgpack.decode(beside.result(), type=_Drawn)
+        for path, probe in others.asked:
+            asked.files.note(path, probe)
+        known = {answer.platform: answer for answer in (*answers, *others.answers)}
         # What a process had drawn that failed is asked again.
         return [known.get(p.name) or judge(here, resolve(here, p, table)) for p, table in tables]
     finally:

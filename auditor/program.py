@@ -91,9 +91,9 @@ class Files:
         files._functions = {k: one for k, one in self._functions.items() if k[0] not in skipped}
         return files
 
-    def probes(self) -> dict[str, tuple[Probe, ...]]:
+    def probes(self) -> dict[str, frozenset[Probe]]:
         """What was asked of each file so far, single lines apart."""
-        return {path: tuple(sorted(asked)) for path, asked in self._probes.items()}
+        return {path: frozenset(asked) for path, asked in self._probes.items()}
 
     def note(self, path: str, probe: Probe) -> None:
         """Take note that something was asked of a file."""
