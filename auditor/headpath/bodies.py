@@ -19,6 +19,9 @@ from auditor.program import Files
 from auditor.syntax.parsing import parse
 from auditor.values import ClassValue, Function, ModuleValue, Place, PythonError, Value
 
+#: What is seen of a name that stands for nothing.
+_NOTHING = fingerprint(None)
+
 #: So deep may the syntax of a function nest; what people write stays below a third of it.
 _MAX_NESTING = 100
 
@@ -215,7 +218,10 @@ class SourceBodies:
         for (module_name, dotted), answer in answers.items():
             module = self._run.modules.get(module_name)
             if not isinstance(module, ModuleValue):
-                return False
+                # Of a module outside the tree, or one that is not there, nothing is seen.
+                if answer != _NOTHING:
+                    return False
+                continue
             value, own = self._answer(module, dotted)
             if own is answer:
                 continue
