@@ -18,6 +18,8 @@ from auditor.program import FACTS, GRAMMAR, Files, Job, parse_batch
 _SHARE = 1_000_000
 #: With fewer files than this to parse, it is time to see what those that are parsed import.
 _FEW = 16
+#: So many outcomes are saved at once, and the rest in the end.
+_MANY = 200
 
 
 class Prefetch:
@@ -151,6 +153,8 @@ class Prefetch:
             self._hand_over(self._share())
             self._files.keep(jobs, blobs)
         self._follow()
+        if self._sent:  # while the other one is busy
+            self._files.save(_MANY)
 
     def _path(self, name: str) -> str:
         return self._modules[name][0]

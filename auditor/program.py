@@ -239,10 +239,11 @@ class Files:
             self._parsed[kind][path] = parsed
             self._digests[kind, path] = digest
 
-    def save(self) -> None:
-        """Put what was parsed into the cache."""
-        self._cache.store(self._unsaved)
-        self._unsaved.clear()
+    def save(self, at_least: int = 1) -> None:
+        """Put what was parsed into the cache, where it is at least so many outcomes."""
+        if len(self._unsaved) >= at_least:
+            self._cache.store(self._unsaved)
+            self._unsaved.clear()
 
     def function(self, path: str, func: f.Func) -> f.FunctionFacts | f.Unparsed:
         """The body of a function that stands in ``path``."""
