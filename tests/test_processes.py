@@ -75,6 +75,7 @@ def test_each_ticket_is_drawn_once() -> None:
     here = bytes(tickets)
     assert sorted(here + beside.result()) == list(range(200))
     assert list(tickets) == []
+    beside.close()
     tickets.close()
 
 
