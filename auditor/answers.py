@@ -25,7 +25,7 @@ from auditor.instances import Instances
 from auditor.introspector import Introspector
 from auditor.platforms import Platform
 from auditor.processes import Log, aside, two_logs
-from auditor.program import Files, Probe
+from auditor.program import Files
 from auditor.registry import Table
 from auditor.ruleset.capabilities import Capability
 from auditor.sharing import Analyses
@@ -46,9 +46,9 @@ class OpenCondition(msgspec.Struct, frozen=True):
 class PlatformAnswer(msgspec.Struct, frozen=True):
     """The rows, heads and findings of one platform, what they rest on, and what was not decided.
 
-    ``read`` are the modules that were run; ``probes`` is what was asked of each file;
-    ``options_used`` are the user's options that decided something, each with its name or module;
-    ``seen`` is what the request's own look at the run gave (:class:`Asked`).
+    ``read`` are the modules that were run; ``options_used`` are the user's options that decided
+    something, each with its name or module; ``seen`` is what the request's own look at the run gave
+    (:class:`Asked`).
     """
 
     platform: str
@@ -56,7 +56,6 @@ class PlatformAnswer(msgspec.Struct, frozen=True):
     heads: tuple[Head, ...]
     findings: tuple[Finding, ...]
     read: tuple[str, ...]
-    probes: dict[str, tuple[Probe, ...]]
     unparsed: dict[str, f.Unparsed]
     conditions: tuple[OpenCondition, ...]
     options_used: tuple[tuple[str, str], ...] = ()
@@ -102,9 +101,35 @@ class Study(msgspec.Struct, frozen=True):
     step: str
 
 
-def ask(asked: Asked, platform: Platform, table: Table) -> PlatformAnswer:
-    """Resolve the entries of ``table`` on one platform."""
-    run, introspector, rows = _resolved(asked, platform, table)
+class Resolved(msgspec.Struct, frozen=True):
+    """The rows of one platform as its import run alone answers them, and what they rest on."""
+
+    platform: Platform
+    run: ImportRun
+    introspector: Introspector
+    rows: tuple[Row, ...]
+
+
+def resolve(asked: Asked, platform: Platform, table: Table) -> Resolved:
+    """Import the entries of ``table`` on one platform."""
+    run = asked.started.get(platform.name) or ImportRun(
+        asked.program, platform, asked.conventions, eager=asked.run_imports
+    )
+    if asked.run_imports:
+        _prelude(run, asked.tables)
+    introspector = Introspector(run, asked.files, asked.capability, asked.guards)
+    rows = tuple(
+        introspector.row(entry)
+        for entry in table.entries
+        if matches(entry.architecture, asked.architectures)
+    )
+    return Resolved(platform, run, introspector, rows)
+
+
+def judge(asked: Asked, resolved: Resolved) -> PlatformAnswer:
+    """What a platform answers, once its entries are resolved."""
+    platform, run = resolved.platform, resolved.run
+    introspector, rows = resolved.introspector, resolved.rows
     analyzer = Analyzer(run, asked.syntax, asked.outside, asked.capability, asked.analyses)
     heads: tuple[Head, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -124,29 +149,11 @@ def ask(asked: Asked, platform: Platform, table: Table) -> PlatformAnswer:
         heads=heads,
         findings=findings,
         read=tuple(sorted(run.paths_read)),
-        probes=asked.files.probes(),
         unparsed=run.unparsed,
         conditions=_conditions(run, introspector.open_rows),
         options_used=tuple(sorted(platform.options_used())),
         seen=seen,
     )
-
-
-def _resolved(
-    asked: Asked, platform: Platform, table: Table
-) -> tuple[ImportRun, Introspector, tuple[Row, ...]]:
-    run = asked.started.get(platform.name) or ImportRun(
-        asked.program, platform, asked.conventions, eager=asked.run_imports
-    )
-    if asked.run_imports:
-        _prelude(run, asked.tables)
-    introspector = Introspector(run, asked.files, asked.capability, asked.guards)
-    rows = tuple(
-        introspector.row(entry)
-        for entry in table.entries
-        if matches(entry.architecture, asked.architectures)
-    )
-    return run, introspector, rows
 
 
 def _analysed(

@@ -16,42 +16,57 @@ from auditor.program import FACTS, Files
 Bound = tuple[str, str]
 
 
-def defining(
-    files: Files, modules: Mapping[str, tuple[str, bool]], classes: Iterable[Bound]
-) -> set[str]:
-    """The files of some classes and of their bases, as far as their facts are at hand.
+class Defining:
+    """Finds the files of some classes and of their bases, as their facts come to hand.
 
     Args:
-        files: what was read.
+        files: what is read.
         modules: the path of each module, and whether it is a package.
         classes: each by a module that has it, and its name there.
     """
-    found: set[str] = set()
-    seen: set[Bound] = set()
-    pending = list(classes)
-    while pending:
-        bound = pending.pop()
-        module, name = bound
-        if bound in seen or module not in modules or not files.has(FACTS, modules[module][0]):
-            continue
-        seen.add(bound)
-        path, is_package = modules[module]
-        facts = files.facts(path)
+
+    def __init__(
+        self, files: Files, modules: Mapping[str, tuple[str, bool]], classes: Iterable[Bound]
+    ) -> None:
+        self._files = files
+        self._modules = modules
+        self._pending = list(classes)
+        self._seen: set[Bound] = set()
+        self._found: set[str] = set()
+
+    def more(self) -> set[str]:
+        """The files that were not told before, as far as facts are at hand by now."""
+        before, unread = set(self._found), []
+        while self._pending:
+            bound = self._pending.pop()
+            if bound in self._seen or bound[0] not in self._modules:
+                continue
+            if not self._files.has(FACTS, self._modules[bound[0]][0]):
+                unread.append(bound)
+                continue
+            self._seen.add(bound)
+            self._pending += self._stands_for(*bound)
+        self._pending = unread
+        return self._found - before
+
+    def _stands_for(self, module: str, name: str) -> Iterator[Bound]:
+        """What a name of a module may stand for, or be a class with as a base."""
+        path, is_package = self._modules[module]
+        facts = self._files.facts(path)
         package = module if is_package else module.rpartition(".")[0]
         body = facts.body if isinstance(facts, f.ModuleFacts) else ()
-        for stmt in _statements((*body, *hooked(files, path, body))):
+        for stmt in _statements((*body, *hooked(self._files, path, body))):
             match stmt:
                 case f.Class(name=defined, bases=bases) if defined == name:
-                    found.add(path)
-                    pending += [one for base in bases for one in _read(module, base)]
+                    self._found.add(path)
+                    yield from (one for base in bases for one in _read(module, base))
                 case f.Assign(targets=[f.Name(id=assigned)], value=value) if assigned == name:
-                    pending += _read(module, value)
+                    yield from _read(module, value)
                 case f.ImportFrom(names=names):
                     source = f.absolute_name(stmt, package)
-                    pending += [(source, asked) for asked, local in names if local == name]
+                    yield from ((source, asked) for asked, local in names if local == name)
                 case _:
                     continue
-    return found
 
 
 def hooked(files: Files, path: str, body: Iterable[f.Stmt]) -> Iterator[f.Stmt]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from auditor.answers import Asked, PlatformAnswer, Study, ask, matches
+from auditor.answers import Asked, PlatformAnswer, Study, judge, matches, resolve
 from auditor.asked_platforms import AskedPlatforms
 from auditor.contracts.contract import Contracts
 from auditor.coverage import Coverage
@@ -135,13 +135,9 @@ class Job:
         self.seen = tuple(answer.seen for answer in answers)
         read = frozenset(path for answer in answers for path in answer.read)
         coverage = document(self._audited(asked, tables), answers, read)
-        probes: dict[str, set[Probe]] = {}
-        for known in (self.files.probes(), *(answer.probes for answer in answers)):
-            for path, found in known.items():
-                probes.setdefault(path, set()).update(found)
         keys = {file.path: file.key for file in self._engine.read}
         digests = {(file.path, p): one for file in self._engine.read for p, one in file.asked}
-        return coverage, Grounds(read, probes, keys, digests)
+        return coverage, Grounds(read, self.files.probes(), keys, digests)
 
     def _prepared(self, processes: int | None) -> list[tuple[Platform, Table]]:
         """The platforms with their tables, once the files that they need are at hand."""
@@ -264,17 +260,26 @@ def _answers(
 ) -> list[PlatformAnswer]:
     """Ask every platform, some of them in a second process where that may be."""
     if not can_fork(processes):
-        return [ask(asked, platform, table) for platform, table in tables]
+        return [judge(asked, resolve(asked, platform, table)) for platform, table in tables]
     if len(tables) == 1:
-        asked = msgspec.structs.replace(asked, helped=True)
-        return [ask(asked, platform, table) for platform, table in tables]
+        helped = msgspec.structs.replace(asked, helped=True)
+        return [judge(helped, resolve(helped, *tables[0]))]
     return _in_two(asked, tables)
+
+
+class _Drawn(msgspec.Struct, array_like=True):
+    """What another process answers, and what it has asked of the files for that."""
+
+    answers: list[PlatformAnswer]
+    asked: list[tuple[str, Probe]]
 
 
 def _in_two(asked: Asked, tables: list[tuple[Platform, Table]]) -> list[PlatformAnswer]:
     """Ask about the platforms here and in another process, the next one where there is time.
 
-    Both tell each other what they have analysed, and start at the two ends of the tables.
+    Both tell each other what they have analysed, and start at the two ends of the tables. Each
+    resolves all of its platforms first: the one that is done with that earlier then analyses more
+    of what both need, and neither waits long for the other in the end.
     """
     logs = two_logs() if asked.run_imports else None
     here, there = asked, asked
@@ -285,15 +290,19 @@ def _in_two(asked: Asked, tables: list[tuple[Platform, Table]]) -> list[Platform
     tickets = Tickets(len(tables))
 
     def drawn(asked: Asked) -> list[PlatformAnswer]:
-        return [ask(asked, *tables[number]) for number in tickets]
+        resolved = [resolve(asked, *tables[number]) for number in tickets]
+        return [judge(asked, one) for one in resolved]
 
-    beside = Beside(lambda: msgspec.msgpack.encode(drawn(there)))
+    before = len(asked.files.noted(0))
+    beside = Beside(lambda: msgspec.msgpack.encode(_Drawn(drawn(there), asked.files.noted(before))))
     try:
         answers = drawn(here)
-        answers += msgspec.msgpack.decode(beside.result(), type=list[PlatformAnswer])
-        known = {answer.platform: answer for answer in answers}
+        others = msgspec.msgpack.decode(beside.result(), type=_Drawn)
+        for path, probe in others.asked:
+            asked.files.note(path, probe)
+        known = {answer.platform: answer for answer in (*answers, *others.answers)}
         # What a process had drawn that failed is asked again.
-        return [known.get(one.name) or ask(here, one, table) for one, table in tables]
+        return [known.get(p.name) or judge(here, resolve(here, p, table)) for p, table in tables]
     finally:
         beside.close()
         tickets.close()

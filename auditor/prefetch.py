@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from auditor import facts as f
-from auditor.bases import Bound, defining, hooked
+from auditor.bases import Bound, Defining, hooked
 from auditor.processes import Worker, can_fork
 from auditor.program import FACTS, GRAMMAR, Files, Job, parse_batch
 
@@ -18,6 +18,8 @@ from auditor.program import FACTS, GRAMMAR, Files, Job, parse_batch
 _SHARE = 1_000_000
 #: With fewer files than this to parse, it is time to see what those that are parsed import.
 _FEW = 16
+#: So many outcomes are saved at once, and the rest in the end.
+_MANY = 200
 
 
 class Prefetch:
@@ -42,7 +44,10 @@ class Prefetch:
         self._seen: set[str] = set()
         #: Modules whose imports were not looked at yet.
         self._new: set[str] = set()
-        #: What is to be parsed, and what the second process parses.
+        #: What this process is to parse in full: syntax trees cannot be sent.
+        self._whole: list[Job] = []
+        self._defining = Defining(files, modules, ())
+        #: What else is to be parsed, and what the second process parses.
         self._waiting: list[Job] = []
         self._sent: list[Job] = []
 
@@ -72,21 +77,17 @@ class Prefetch:
 
         Of some classes, each in a module that has its name, it also is at hand whether the files
         parse that define them and their bases: those that are reported have to parse in full.
+        This process does that, so that the syntax is there for the analysis of those classes.
         """
         self._want(names)
-        self._parse()
-        paths = sorted(defining(self._files, self._modules, classes))
-        self._waiting += self._files.wanted(GRAMMAR, paths)
-        self._parse()
-
-    def _parse(self) -> None:
-        """Parse what waits, and what that imports."""
-        while self._new or self._waiting or self._sent:
+        self._defining = Defining(self._files, self._modules, classes)
+        self._want_whole()
+        while self._new or self._waiting or self._whole or self._sent:
             if len(self._waiting) < _FEW:
                 self._follow()
-            if self._sent and (not self._waiting or self._is_answered()):
+            if self._sent and (not (self._waiting or self._whole) or self._is_answered()):
                 self._take_back()
-            elif self._waiting:
+            elif self._waiting or self._whole:
                 self._parse_one()
 
     def _want(self, names: Iterable[str]) -> None:
@@ -95,6 +96,11 @@ class Prefetch:
         self._new |= new
         self._waiting += self._files.wanted(FACTS, self._paths(new))
 
+    def _want_whole(self) -> None:
+        """Have those files parsed in full that are known by now to define a class or its bases."""
+        paths = sorted(self._defining.more())
+        self._whole += self._files.wanted(GRAMMAR, paths)
+
     def _follow(self) -> None:
         """Want what those modules import that are at hand by now."""
         while ready := {name for name in self._new if self._files.has(FACTS, self._path(name))}:
@@ -102,13 +108,14 @@ class Prefetch:
             self._want(
                 target for name in ready for target in _imports(self._files, name, self._modules)
             )
+            self._want_whole()
 
     def _parse_one(self) -> None:
         """Parse a file here, once the other process has something to do."""
         if not self._sent:
             self._hand_over(self._share())
-        job = self._waiting.pop()
-        self._files.keep([job], parse_batch([job.asked]))
+        jobs = self._whole or self._waiting
+        self._files.parse([jobs.pop()])
 
     def _share(self) -> list[Job]:
         """What the second process should parse next: less than is left for this one."""
@@ -140,10 +147,14 @@ class Prefetch:
         """
         jobs, self._sent = self._sent, []
         blobs = self._worker.receive() if self._worker is not None else None
-        if blobs is not None:
+        if blobs is None:
+            self._files.parse(jobs)
+        else:
             self._hand_over(self._share())
-        self._files.keep(jobs, blobs or parse_batch([job.asked for job in jobs]))
+            self._files.keep(jobs, blobs)
         self._follow()
+        if self._sent:  # while the other one is busy
+            self._files.save(_MANY)
 
     def _path(self, name: str) -> str:
         return self._modules[name][0]

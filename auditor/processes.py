@@ -113,13 +113,16 @@ class Beside:
         theirs.close()
 
     def result(self) -> bytes:
-        """What the child computed; where it failed, the same computed here."""
+        """What the child computed; where it failed, the same computed here.
+
+        The child ends while this process goes on; :meth:`close` waits for that.
+        """
         try:
             return self._pipe.recv_bytes()
         except (EOFError, OSError):
             return self._function()
         finally:
-            self.close()
+            self._process.kill()
 
     def close(self) -> None:
         """End the child, whatever it is doing: nobody asks for the result any more."""

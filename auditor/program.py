@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from auditor import facts as f
 from auditor.errors import SourceError
 from auditor.factcache import FactCache, Parsed, decode, digest_of, encode, facts_key
 from auditor.sources.tree import Tree, key_of
+
+if TYPE_CHECKING:
+    import ast
+
+    from auditor.syntax.blocks import Blocks
 
 #: What can be read off a file as a whole: its facts, or whether its grammar is right.
 FACTS, GRAMMAR = "facts", "grammar"
@@ -29,6 +34,9 @@ Probe = tuple[str, str, int, int, int]
 #: can be read does not depend on what was done before.
 _FRAMES = 10_000
 
+#: What a file is read as whose grammar is right: facts of nothing.
+_IN_ORDER = f.ModuleFacts(())
+
 _Known = TypeVar("_Known")
 
 
@@ -44,9 +52,9 @@ class Job(NamedTuple):
     source: bytes
 
     @property
-    def asked(self) -> tuple[str, str, bytes]:
-        """What a parser is told of it."""
-        return self.kind, self.paths[0], self.source
+    def asked(self) -> tuple[str, bytes]:
+        """What a parser of facts is told of it."""
+        return self.paths[0], self.source
 
 
 class Files:
@@ -60,6 +68,7 @@ class Files:
         self._lines: dict[str, list[bytes]] = {}
         self._parsed: dict[str, dict[str, Parsed]] = {FACTS: {}, GRAMMAR: {}}
         self._functions: dict[tuple[str, int], f.FunctionFacts | f.Unparsed] = {}
+        self._blocks: dict[str, Blocks] = {}
         self._keys: dict[str, bytes] = {}
         self._probes: dict[str, set[Probe]] = {}
         self._noted: list[tuple[str, Probe]] = []
@@ -81,12 +90,13 @@ class Files:
         )
         files._parsed = {kind: kept(known) for kind, known in self._parsed.items()}
         files._digests = {k: one for k, one in self._digests.items() if k[1] not in skipped}
+        files._blocks = kept(self._blocks)
         files._functions = {k: one for k, one in self._functions.items() if k[0] not in skipped}
         return files
 
-    def probes(self) -> dict[str, tuple[Probe, ...]]:
+    def probes(self) -> dict[str, frozenset[Probe]]:
         """What was asked of each file so far, single lines apart."""
-        return {path: tuple(sorted(asked)) for path, asked in self._probes.items()}
+        return {path: frozenset(asked) for path, asked in self._probes.items()}
 
     def note(self, path: str, probe: Probe) -> None:
         """Take note that something was asked of a file."""
@@ -183,7 +193,7 @@ class Files:
     def _have(self, kind: str, paths: Sequence[str]) -> None:
         jobs = self.wanted(kind, paths)
         if jobs:
-            self.keep(jobs, parse_batch([job.asked for job in jobs]))
+            self.parse(jobs)
             self.save()
 
     def wanted(self, kind: str, paths: Iterable[str]) -> list[Job]:
@@ -209,6 +219,22 @@ class Files:
                 self._set(kind, same, source, digest_of(encode(source)))
         return jobs
 
+    def parse(self, jobs: Iterable[Job]) -> None:
+        """Have the outcome of jobs at hand by parsing them in this process.
+
+        Of a file that is parsed in full, so are its classes and functions afterwards.
+        """
+        for job in jobs:
+            if job.kind == FACTS:
+                self.keep([job], parse_batch([job.asked]))
+                continue
+            from auditor.syntax.blocks import blocks
+
+            found = blocks(job.source)
+            if not isinstance(found, f.Unparsed):
+                self._blocks[job.paths[0]] = found
+            self.keep([job], [encode(found if isinstance(found, f.Unparsed) else _IN_ORDER)])
+
     def keep(self, jobs: Sequence[Job], blobs: Sequence[bytes]) -> None:
         """Have the outcome of jobs at hand, and for the next run once it is saved."""
         for job, blob in zip(jobs, blobs, strict=True):
@@ -221,10 +247,11 @@ class Files:
             self._parsed[kind][path] = parsed
             self._digests[kind, path] = digest
 
-    def save(self) -> None:
-        """Put what was parsed into the cache."""
-        self._cache.store(self._unsaved)
-        self._unsaved.clear()
+    def save(self, at_least: int = 1) -> None:
+        """Put what was parsed into the cache, where it is at least so many outcomes."""
+        if len(self._unsaved) >= at_least:
+            self._cache.store(self._unsaved)
+            self._unsaved.clear()
 
     def function(self, path: str, func: f.Func) -> f.FunctionFacts | f.Unparsed:
         """The body of a function that stands in ``path``."""
@@ -237,7 +264,7 @@ class Files:
             self._functions[key] = (
                 source
                 if isinstance(source, f.Unparsed)
-                else function_facts(source, func.start, func.end, func.name)
+                else function_facts(self._split(path), func.start, func.end, func.name)
             )
         return self._functions[key]
 
@@ -254,6 +281,16 @@ class Files:
     def between(self, path: str, start: int, end: int) -> bytes:
         """As :meth:`block`, for one who notes himself what he asks."""
         return b"\n".join(self._split(path)[start - 1 : end])
+
+    def definition(self, path: str, start: int, end: int) -> ast.stmt | None:
+        """The class or function in a block of lines, where its file was parsed in full here.
+
+        It counts as if the block had been asked for.
+        """
+        found = self._blocks.get(path, {}).get((start, end))
+        if found is not None:
+            self.note(path, ("block", "", start, start, end))
+        return found
 
     def _split(self, path: str) -> list[bytes]:
         if path not in self._lines:
@@ -281,22 +318,11 @@ def _root(path: str) -> str:
     return path.partition("/")[0]
 
 
-def parse_batch(batch: Sequence[tuple[str, str, bytes]]) -> list[bytes]:
-    """What each file is read as, encoded; what a worker process does.
-
-    A file whose grammar is right says so by facts of nothing.
-    """
+def parse_batch(batch: Sequence[tuple[str, bytes]]) -> list[bytes]:
+    """The facts of each file, encoded; what a worker process does."""
     from auditor.syntax.module import module_facts
-    from auditor.syntax.parsing import grammar
 
-    return [
-        _encoded(
-            module_facts(source, _root(path))
-            if kind == FACTS
-            else grammar(source) or f.ModuleFacts(())
-        )
-        for kind, path, source in batch
-    ]
+    return [_encoded(module_facts(source, _root(path))) for path, source in batch]
 
 
 def _encoded(parsed: Parsed) -> bytes:

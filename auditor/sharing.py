@@ -13,10 +13,10 @@ one imports something, and nothing is told at all.
 
 from __future__ import annotations
 
+import copyreg
 import io
 import pickle
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Any
 
 from msgspec import structs
 from msgspec.structs import replace
@@ -29,6 +29,11 @@ from auditor.program import Files
 from auditor.values import ClassValue
 
 _Kept = tuple[Answers, Analysis]
+
+#: An analysis is told with the dotted name of its class in the place of that: a class holds its
+#: module, and that the whole run. Each run has classes of its own, and puts one there when it takes
+#: the analysis over.
+_TOLD = {**copyreg.dispatch_table, ClassValue: lambda cls: (str, (cls.dotted,))}
 
 
 class Analyses:
@@ -121,36 +126,18 @@ class Exchange:
         noted = self._files.noted(self._noted)
         message = io.BytesIO()
         try:
-            _Told(message, pickle.HIGHEST_PROTOCOL).dump((key, answers, analysis, noted))
+            pickler = pickle.Pickler(message, pickle.HIGHEST_PROTOCOL)
+            pickler.dispatch_table = _TOLD
+            pickler.dump((key, answers, analysis, noted))
         except RecursionError:
             return
         self._told.write(message.getvalue())
         self._noted += len(noted)
 
     def heard(self) -> Iterator[tuple[Hashable, Answers, Analysis]]:
-        """What the other process has told since the last call."""
+        """What the other process has told since the last call; it is a fork of the same one."""
         for message in self._heard.read():
-            key, answers, analysis, noted = _Received(io.BytesIO(message)).load()
+            key, answers, analysis, noted = pickle.loads(message)
             for path, probe in noted:
                 self._files.note(path, probe)
             yield key, answers, analysis
-
-
-class _Told(pickle.Pickler):
-    """Writes an analysis without its class, which each run has of its own.
-
-    A class holds its module, and that the whole run.
-    """
-
-    def persistent_id(self, obj: Any) -> str | None:
-        return obj.dotted if isinstance(obj, ClassValue) else None
-
-
-class _Received(pickle.Unpickler):
-    """Reads what :class:`_Told` wrote in a process forked from the same one; nothing from outside.
-
-    Where the class stood is its dotted name, until a run of this process takes the analysis over.
-    """
-
-    def persistent_load(self, pid: Any) -> str:
-        return str(pid)

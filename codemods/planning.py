@@ -274,8 +274,11 @@ def _edited_in_two(
     if len(families) < _WORTH_SHARING or not can_fork(processes):
         return each(families)
     beside = Beside(lambda: msgspec.msgpack.encode(each(families[1::2])))
-    mine = each(families[0::2])
-    theirs = msgspec.msgpack.decode(beside.result(), type=list[_After | Refusal])
+    try:
+        mine = each(families[0::2])
+        theirs = msgspec.msgpack.decode(beside.result(), type=list[_After | Refusal])
+    finally:
+        beside.close()
     both: list[_After | Refusal] = [mine[0]] * len(families)
     both[0::2], both[1::2] = mine, theirs
     return both

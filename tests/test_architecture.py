@@ -12,9 +12,9 @@ from types import ModuleType
 import pytest
 
 from auditor import api, factcache, memo
+from auditor.syntax.blocks import blocks
 from auditor.syntax.function import function_facts
 from auditor.syntax.module import module_facts
-from auditor.syntax.parsing import grammar
 from codemods import kept
 
 ROOT = Path(__file__).parent.parent
@@ -254,7 +254,7 @@ def test_the_check_itself_sees_every_spelling(
 
 #: What keeps results apart by the code that makes them, and the functions that it starts from.
 KEYED: dict[str, tuple[ModuleType, Callable[[], bytes], list[Callable[..., object]]]] = {
-    "facts": (factcache, factcache.tool_salt, [module_facts, function_facts, grammar]),
+    "facts": (factcache, factcache.tool_salt, [module_facts, function_facts, blocks]),
     "answers": (memo, memo.tool_digest, [api.audit]),
     # The key of a plan is that of answers, and all of ``codemods``.
     "plans": (memo, memo.tool_digest, [kept.plan_of]),

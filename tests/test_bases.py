@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.bases import defining
+from auditor.bases import Defining
 from auditor.prefetch import Prefetch
 from auditor.program import GRAMMAR, Files
 from auditor.sources.tree import MemoryTree
@@ -63,12 +63,18 @@ MODELS = {
 def test_a_class_and_its_bases(model: str, wanted: set[str]) -> None:
     files = files_of(model)
     files.load([path for path, _ in MODULES.values()])
-    assert defining(files, MODULES, [("pkg.model", "Draft")]) == wanted
+    assert Defining(files, MODULES, [("pkg.model", "Draft")]).more() == wanted
 
 
 def test_a_file_that_was_not_read_is_not_read_for_it() -> None:
     files = files_of(MODELS["a base"][0])
-    assert defining(files, MODULES, [("pkg.model", "Draft"), ("x", "Draft")]) == set()
+    found = Defining(files, MODULES, [("pkg.model", "Draft"), ("x", "Draft")])
+    assert found.more() == set()
+    files.load(["pkg/model.py", "pkg/mixin.py"])
+    assert found.more() == {"pkg/model.py"}
+    files.load(["pkg/base.py"])
+    assert found.more() == {"pkg/base.py", "pkg/mixin.py"}
+    assert found.more() == set()
 
 
 @pytest.mark.parametrize("processes", [1, 2])

@@ -28,7 +28,7 @@ from trees.minivllm import (
 )
 
 from auditor import engine_reading, job, memo, processes, tables
-from auditor.answers import ask
+from auditor.answers import resolve
 from auditor.api import Request, Resources, audit
 from auditor.contracts.contract import Engine
 from auditor.coverage import to_json
@@ -65,9 +65,9 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def counted(*args: object) -> object:
         asked.append(args[1].name)  # type: ignore[attr-defined]
-        return ask(*args)  # type: ignore[arg-type]
+        return resolve(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(job, "ask", counted)
+    monkeypatch.setattr(job, "resolve", counted)
     return asked
 
 
@@ -591,9 +591,9 @@ def test_a_second_process_that_dies_changes_no_answer(
     def dies_in_a_child(*args: object) -> object:
         if os.getpid() != parent:
             os._exit(9)
-        return ask(*args)  # type: ignore[arg-type]
+        return resolve(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(job, "ask", dies_in_a_child)
+    monkeypatch.setattr(job, "resolve", dies_in_a_child)
     assert document(tree, processes=2) == expected
 
 

@@ -140,7 +140,7 @@ def test_what_a_second_process_leaves_undone_is_parsed_here(
 ) -> None:
     parent, batches = os.getpid(), 0
 
-    def dies_in_a_child(batch: Sequence[tuple[str, str, bytes]]) -> list[bytes]:
+    def dies_in_a_child(batch: Sequence[tuple[str, bytes]]) -> list[bytes]:
         nonlocal batches
         batches += 1
         if os.getpid() != parent and batches > lives_for:

@@ -13,7 +13,7 @@ from forms import FORMS
 from trees.minivllm import files
 
 from auditor import job
-from auditor.answers import Asked, PlatformAnswer, ask
+from auditor.answers import Asked, Resolved, resolve
 from auditor.api import Request, Resources, audit
 from auditor.coverage import to_json
 from auditor.platforms import Platform
@@ -75,6 +75,7 @@ def test_each_ticket_is_drawn_once() -> None:
     here = bytes(tickets)
     assert sorted(here + beside.result()) == list(range(200))
     assert list(tickets) == []
+    beside.close()
     tickets.close()
 
 
@@ -86,17 +87,17 @@ def test_what_a_second_process_took_with_it_is_asked_again(
     expected = to_json(audit(source, Request(), Resources(None, 1)))
     parent, (drawn, end) = os.getpid(), os.pipe()
 
-    def fails(asked: Asked, platform: Platform, table: Table) -> PlatformAnswer:
+    def fails(asked: Asked, platform: Platform, table: Table) -> Resolved:
         if os.getpid() != parent:
             os.write(end, b"x")
             os._exit(1)
         if len(asked_here) == 0:
             os.read(drawn, 1)  # until the other one has drawn as well
         asked_here.append(platform.name)
-        return ask(asked, platform, table)
+        return resolve(asked, platform, table)
 
     asked_here: list[str] = []
-    monkeypatch.setattr(job, "ask", fails)
+    monkeypatch.setattr(job, "resolve", fails)
     assert to_json(audit(source, Request(), Resources(None, 2))) == expected
     assert sorted(asked_here) == sorted(set(asked_here))
     assert len(asked_here) == len(json.loads(expected)["platforms"])

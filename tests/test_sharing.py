@@ -248,6 +248,50 @@ class Draft(nn.Module):
 LONG = "\n        ".join(f"hidden = hidden + {number}" for number in range(60))
 
 
+FOREIGN = """
+class Draft(nn.Module):
+    def __init__(self, vllm_config):
+        super().__init__()
+        self.logits_processor = LogitsProcessor(8)
+        self.lm_head = ParallelLMHead(8, 8)
+
+    def compute_logits(self, hidden_states):
+        logits = self.logits_processor(self.lm_head, hidden_states)
+        return logits + torch.arange(8, device=logits.device)
+
+    def get_top_tokens(self, hidden_states):
+        return self.logits_processor.get_top_tokens(self.lm_head, hidden_states)
+"""
+
+
+def test_what_asks_for_a_function_outside_the_tree_is_analysed_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    analysed: list[str] = []
+    analyse = Analyzer._analyse
+
+    def counted(self: Analyzer, cls: ClassValue) -> Analysis:
+        analysis = analyse(self, cls)
+        assert ("torch", "arange") in self.bodies.asked
+        analysed.append(cls.dotted)
+        return analysis
+
+    monkeypatch.setattr(Analyzer, "_analyse", counted)
+    given = {**LAYERS, "vllm/models/draft/__init__.py": IMPORTS + FOREIGN}
+    coverage = audit(source(given), Request(), Resources(None, 1))
+    assert len(coverage.platforms) > 1
+    assert analysed == ["vllm.models.draft.Draft"]
+
+
+def test_what_is_seen_of_a_module_outside_the_tree_is_nothing(tmp_path: Path) -> None:
+    given = {**LAYERS, "vllm/models/draft/__init__.py": IMPORTS + FOREIGN}
+    study, files = studied(write(tmp_path, given))
+    bodies = Analyzer(study.run, Syntax(files), {}, capability("get_top_tokens")).bodies
+    for module in ("torch", "vllm.not_loaded"):
+        assert bodies.answers_alike({(module, "arange"): fingerprint(None)})
+        assert not bodies.answers_alike({(module, "arange"): ("function", "a.py", "arange", 1)})
+
+
 @pytest.mark.parametrize("platforms", [("rocm",), ("cuda", "rocm")])
 def test_what_an_analysis_leaves_open_is_told_whoever_makes_it(platforms: tuple[str, ...]) -> None:
     names = [f"draft{number}" for number in range(12)]

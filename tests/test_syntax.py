@@ -99,7 +99,7 @@ def test_a_constant_can_be_kept_or_is_unknown(text: str, value: f.Expr) -> None:
 
 def test_the_parameters_of_a_function() -> None:
     source = b"def g(a, /, b=1, *c, d, e=2, **h):\n    yield a\n"
-    facts = function_facts(source, 1, 2, "g")
+    facts = function_facts(source.splitlines(), 1, 2, "g")
     assert isinstance(facts, f.FunctionFacts)
     assert facts.params == ("a", "b", "d", "e")
     assert facts.defaults == (("b", f.Const(1)), ("e", f.Const(2)))
@@ -109,7 +109,7 @@ def test_the_parameters_of_a_function() -> None:
 
 def test_a_yield_of_a_function_inside_is_not_of_the_function() -> None:
     source = b"def g():\n    def h():\n        yield 1\n    return h\n"
-    facts = function_facts(source, 1, 4, "g")
+    facts = function_facts(source.splitlines(), 1, 4, "g")
     assert isinstance(facts, f.FunctionFacts)
     assert not facts.generator
 

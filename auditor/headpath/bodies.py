@@ -19,6 +19,9 @@ from auditor.program import Files
 from auditor.syntax.parsing import parse
 from auditor.values import ClassValue, Function, ModuleValue, Place, PythonError, Value
 
+#: What is seen of a name that stands for nothing.
+_NOTHING = fingerprint(None)
+
 #: So deep may the syntax of a function nest; what people write stays below a third of it.
 _MAX_NESTING = 100
 
@@ -71,7 +74,12 @@ class Syntax:
         """Functions in lines ``start`` to ``end``: of the one class there, or the one function."""
         key = (path, start)
         if key not in self._functions:
-            self._functions[key] = _parse(self._files.block(path, start, end), start)
+            known = self._files.definition(path, start, end)
+            if known is not None:
+                self._functions[key] = _functions([known])
+            else:
+                block = self._files.block(path, start, end)
+                self._functions[key] = _functions(_parse(block, start))
         return self._functions[key]
 
     def lines(self, path: str) -> list[bytes]:
@@ -94,13 +102,16 @@ class Syntax:
         return self._beside[path]
 
 
-def _parse(block: bytes, start: int) -> Functions:
+def _parse(block: bytes, start: int) -> list[ast.stmt]:
+    """The statements in some lines of a file, at the places where they stand there."""
     indented = block[:1].isspace()
     head = b"\n" * (start - 2) + b"if 1:\n" if indented and start > 1 else b"\n" * (start - 1)
     tree = parse(head + block + b"\n")
-    if isinstance(tree, f.Unparsed):
-        return {}
-    body = tree.body
+    return [] if isinstance(tree, f.Unparsed) else tree.body
+
+
+def _functions(body: list[ast.stmt]) -> Functions:
+    """The functions of the one class among some statements, or those that are there themselves."""
     while len(body) == 1 and isinstance(body[0], ast.If | ast.ClassDef):
         body = body[0].body
     found = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
@@ -207,7 +218,10 @@ class SourceBodies:
         for (module_name, dotted), answer in answers.items():
             module = self._run.modules.get(module_name)
             if not isinstance(module, ModuleValue):
-                return False
+                # Of a module outside the tree, or one that is not there, nothing is seen.
+                if answer != _NOTHING:
+                    return False
+                continue
             value, own = self._answer(module, dotted)
             if own is answer:
                 continue

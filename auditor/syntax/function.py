@@ -14,24 +14,23 @@ from auditor.syntax.text import SourceText
 _DEFINITIONS = (ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def function_facts(source: bytes, start: int, end: int, name: str) -> FunctionFacts | Unparsed:
-    """The facts of the function ``name`` that stands at lines ``start`` to ``end``.
+def function_facts(lines: list[bytes], start: int, end: int, name: str) -> FunctionFacts | Unparsed:
+    """The facts of the function ``name`` that stands at ``start`` to ``end`` of a file's lines.
 
     Only those lines are parsed. Names are not pruned here: every read in a body counts.
     """
-    text = SourceText(source)
-    lines = text.lines[start - 1 : end]
+    own = lines[start - 1 : end]
     # A block of its own keeps the indentation legal; empty lines before it keep the numbers right.
-    indented = bool(lines) and lines[0][:1].isspace() and start > 1
+    indented = bool(own) and own[0][:1].isspace() and start > 1
     head = b"\n" * (start - 2) + b"if 1:\n" if indented else b"\n" * (start - 1)
-    block = b"\n".join(lines)
+    block = b"\n".join(own)
     tree = parse(head + block + b"\n")
     if isinstance(tree, Unparsed):
         return tree
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
             try:
-                return _function(node, text, may_yield=b"yield" in block)
+                return _function(node, SourceText(lines), may_yield=b"yield" in block)
             except RecursionError:
                 return Unparsed(f"{name!r} is nested too deeply to be read", start)
     return Unparsed(f"no function {name!r} at lines {start}-{end}", start)

@@ -15,7 +15,7 @@ from auditor.syntax.text import SourceText
 def module_facts(source: bytes, root: str) -> ModuleFacts | Unparsed:
     """The facts of one module, as far as an import runs it.
 
-    Whether the bodies of its functions parse is for :func:`auditor.syntax.parsing.grammar` to say.
+    Whether the bodies of its functions parse is for :func:`auditor.syntax.blocks.blocks` to say.
 
     Args:
         source: the bytes of the file, in the encoding that it declares (PEP 263).

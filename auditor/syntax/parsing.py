@@ -30,9 +30,3 @@ def parse(source: bytes) -> ast.Module | Unparsed:
         return Unparsed(f"does not parse as {version}: {error}", 0)
     except (RecursionError, MemoryError):
         return Unparsed(f"nested too deeply for the parser of {version}", 0)
-
-
-def grammar(source: bytes) -> Unparsed | None:
-    """Why a file as a whole, function bodies included, does not parse; None when it does."""
-    tree = parse(source)
-    return tree if isinstance(tree, Unparsed) else None

@@ -7,15 +7,19 @@ from functools import cached_property
 
 
 class SourceText:
-    """The text of one file; it is split into lines once, when a line is first asked for."""
+    """The text of one file; it is split into lines once, when a line is first asked for.
 
-    def __init__(self, source: bytes) -> None:
+    Args:
+        source: the bytes of the file, or its lines where they are split already.
+    """
+
+    def __init__(self, source: bytes | list[bytes]) -> None:
         self._source = source
 
     @cached_property
     def lines(self) -> list[bytes]:
         """The lines, without their ends."""
-        return self._source.splitlines()
+        return self._source.splitlines() if isinstance(self._source, bytes) else self._source
 
     def line(self, number: int) -> bytes:
         """A line by its number; empty where there is none."""

@@ -40,7 +40,9 @@ def program(tree: Tree) -> Program:
     parsed = {path: module_facts(text.encode(), ROOT) for path, text in tree.files.items()}
 
     def function(path: str, func: Func) -> Any:
-        return function_facts(tree.files[path].encode(), func.start, func.end, func.name)
+        return function_facts(
+            tree.files[path].encode().splitlines(), func.start, func.end, func.name
+        )
 
     broken = {path: facts for path, facts in parsed.items() if isinstance(facts, Unparsed)}
     assert not broken, f"the generator wrote what does not parse: {broken}"
