@@ -116,28 +116,32 @@ class Memo:
         """
         blob = self._cache.read(name)
         entry = _opened(blob) if blob is not None else None
-        coverage = self._still_so(entry, files, source) if entry is not None else None
+        if blob is None or entry is None:
+            return None
+        coverage = self._still_so(blob, entry, files, source)
         if coverage is None:
             files.forget_asked()
         return coverage
 
-    def _still_so(self, entry: _Entry, files: Files, source: Source) -> Coverage | None:
+    def _still_so(
+        self, blob: bytes, entry: _Entry, files: Files, source: Source
+    ) -> Coverage | None:
         modules = frozenset(entry.read)
         edits: dict[str, Edit] = {}
         for item in entry.consulted:
             edit = _edit_of(item, files, source, is_module=item.path in modules)
             if edit is None:
                 return None
-            if edit.names or any(old != new for old, new in edit.lines.items()):
+            if edit.names or edit.moves:
                 edits[item.path] = edit
         names = {path: edit.names for path, edit in edits.items() if edit.names}
         if names:
             probes = {item.path: [probe for probe, _ in item.answers] for item in entry.consulted}
-            if spoken(
-                names, files, probes, edits.keys(), (*texts_of(entry.coverage), *texts_in_force())
-            ):
+            said_here = any(name.encode() in blob for found in names.values() for name in found)
+            others = (*texts_in_force(), *(texts_of(entry.coverage) if said_here else ()))
+            if spoken(names, files, probes, edits.keys(), others):
                 return None
-        moved = {path: edit.lines for path, edit in edits.items()}
+        moved = {path: edit.lines for path, edit in edits.items() if edit.moves}
         try:
             coverage: Coverage = relined(entry.coverage, moved)
         except NotMoved:
@@ -271,7 +275,7 @@ def _edit_of(item: Consulted, files: Files, source: Source, *, is_module: bool) 
     if edit is None:
         return None
     lines = edit.lines
-    same = all(old == new for old, new in lines.items())
+    same = not edit.moves
     read: list[bytes] = []
     for probe, answer in item.answers:
         if probe[0] != FACTS:

@@ -47,6 +47,11 @@ class Edit(NamedTuple):
     lines: Lines
     names: frozenset[str] = frozenset()
 
+    @property
+    def moves(self) -> bool:
+        """Whether anything that the facts name is on another line now."""
+        return any(old != new for old, new in self.lines.items())
+
 
 def edit_between(before: Parsed, after: Parsed) -> Edit | None:
     """The edit; None where it may have done more than move lines and define."""

@@ -8,7 +8,7 @@ import pytest
 from trees.minivllm import ARCHITECTURE, INIT, REGISTRY, RUNNER, WITH_METHOD, WITHOUT_METHOD, write
 
 from auditor import job
-from auditor.answers import ask
+from auditor.answers import resolve
 from auditor.api import Request, Resources, audit
 from auditor.coverage import to_json
 from auditor.facts import ModuleFacts
@@ -90,9 +90,9 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def counted(*args: object) -> object:
         asked.append(args[1].name)  # type: ignore[attr-defined]
-        return ask(*args)  # type: ignore[arg-type]
+        return resolve(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(job, "ask", counted)
+    monkeypatch.setattr(job, "resolve", counted)
     return asked
 
 

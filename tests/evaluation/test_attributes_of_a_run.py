@@ -34,7 +34,7 @@ def _facts(path: str) -> ModuleFacts | Unparsed:
 
 
 def _function(path: str, func: Func) -> FunctionFacts | Unparsed:
-    return function_facts(SOURCE, func.start, func.end, func.name)
+    return function_facts(SOURCE.splitlines(), func.start, func.end, func.name)
 
 
 def test_running_sets_no_attribute_that_was_not_there() -> None:

@@ -48,7 +48,7 @@ def test_methods_are_those_of_the_body_each_as_often_as_it_is_defined() -> None:
 
 def test_changes_and_bindings_are_those_of_the_function() -> None:
     source = b"def f(given):\n    global seen\n    seen = given.x = other = []\n"
-    facts = function_facts(source, 1, 3, "f")
+    facts = function_facts(source.splitlines(), 1, 3, "f")
     assert isinstance(facts, FunctionFacts)
     texts = Texts()
     assert texts.changes.of(facts).shared == ("seen",)
