@@ -14,7 +14,8 @@ import msgspec
 
 from auditor import facts as f
 from auditor.evaluation.exceptions import Exceptions, Handler
-from auditor.evaluation.frame import SIGNALS, Frame, guard_pair
+from auditor.evaluation.frame import SIGNALS, Frame, UnfollowedError, guard_pair
+from auditor.evaluation.machine import MAX_OWN_FORKS
 from auditor.values import (
     Builtin,
     Context,
@@ -73,31 +74,47 @@ class Contexts(Exceptions):
     def _in_generator(self, frame: Frame, stmt: f.With, manager: Context, body: Block) -> None:
         """Run the generator up to its ``yield``, then the body, then the rest of it."""
         facts = self.function_facts(manager.function)
+        place = frame.place(stmt.line)
+        given = (*manager.function.bound, *manager.args)
         parts = _parts(facts.body) if isinstance(facts, f.FunctionFacts) else None
         if parts is None or isinstance(facts, f.Unparsed):
-            unknown = Opaque("a context manager that is not followed", frame.place(stmt.line))
+            self.lose_effects(manager.function, given, place)
+            unknown = Opaque("a context manager that is not followed", place)
             handler = Handler(lambda: unknown, lambda error: None, stmt.line)
             self.handled(frame, stmt.line, body, [handler])
             return
         scope = self.arguments(
-            manager.function, facts, manager.args, manager.keywords, frame, frame.place(stmt.line)
+            manager.function, facts, manager.args, manager.keywords, frame, place
         )
         inner = self.call_frame(manager.function, scope, frame)
-        self.block(inner, parts.before)
+
+        def own(run: Callable[..., None], *asked: object) -> None:
+            """Run a part of the generator: in a module, it may ask as much as a call may."""
+            if not frame.is_call:
+                self.own_forks = MAX_OWN_FORKS
+            try:
+                run(*asked)
+            except UnfollowedError:
+                if frame.is_call:
+                    raise
+                self.lose_effects(manager.function, given, place)
+
+        own(self.block, inner, parts.before)
         handlers = [
             Handler(
                 None if one.types is None else partial(self.evaluate, one.types, inner, one.line),
-                partial(self.run_handler, inner, one),
+                partial(own, partial(self.run_handler, inner, one)),
                 one.line,
             )
             for one in parts.handlers
         ]
         try:
-            self.handled(frame, stmt.line, body, handlers, partial(self.block, inner, parts.after))
+            after = partial(own, self.block, inner, parts.after)
+            self.handled(frame, stmt.line, body, handlers, after)
         except SIGNALS:
-            self.block(inner, parts.final)
+            own(self.block, inner, parts.final)
             raise
-        self.block(inner, (*parts.final, *parts.rest))
+        own(self.block, inner, (*parts.final, *parts.rest))
 
     # --- classes with __exit__
 
@@ -127,7 +144,8 @@ class Contexts(Exceptions):
         facts = self.function_facts(leave)
         if not isinstance(facts, f.FunctionFacts):
             return True
-        return any(_returns(facts.body))
+        nothing = (None, f.Const(None), f.Const(False))
+        return any(stmt.value not in nothing for stmt in _returns(facts.body))
 
     def _leaving(
         self, frame: Frame, stmt: f.With, manager: Instance, leave: Function, error: Error
@@ -158,11 +176,11 @@ def stmt_text(stmt: f.With) -> str:
     return f"with at line {stmt.line}"
 
 
-def _returns(body: tuple[f.Stmt, ...]) -> list[f.Stmt]:
-    """Statements that return something other than None and False."""
-    found: list[f.Stmt] = []
+def _returns(body: tuple[f.Stmt, ...]) -> list[f.Return]:
+    """The ``return`` statements of a function."""
+    found: list[f.Return] = []
     for stmt in body:
-        if isinstance(stmt, f.Return) and stmt.value not in (None, f.Const(None), f.Const(False)):
+        if isinstance(stmt, f.Return):
             found.append(stmt)
         if not isinstance(stmt, f.Func | f.Class):
             for block in ("body", "orelse", "final"):
@@ -180,7 +198,14 @@ def _yields(stmt: f.Stmt) -> bool:
 
 
 def _parts(body: tuple[f.Stmt, ...]) -> _Parts | None:
-    """A body cut at its ``yield``, or None where that stands elsewhere."""
+    """A body cut at its ``yield``, or None where that stands elsewhere.
+
+    Nor is one followed that ends early: its ``return`` is no end of who uses it.
+    """
+    if body and isinstance(body[-1], f.Return) and body[-1].value in (None, f.Const(None)):
+        body = body[:-1]
+    if _returns(body):
+        return None
     for index, stmt in enumerate(body):
         before, rest = body[:index], body[index + 1 :]
         if _yields(stmt):

@@ -137,6 +137,10 @@ class Machine(ABC):
         """The body of a function of the tree."""
 
     @abstractmethod
+    def lose_effects(self, function: Function, args: tuple[Value, ...], place: Place) -> None:
+        """Nothing is known any more of what a call could have changed."""
+
+    @abstractmethod
     def looked_through(self, module: ModuleValue) -> None:
         """Take note that all names of a module were looked at at once."""
 

@@ -238,9 +238,102 @@ LOOPS = {
     ),
 }
 
-DECIDED = {**ITSELF, **HANDLERS, **MODULES, **LOOPS}
+#: Generator functions under ``contextlib.contextmanager``: how they end is no end of who uses them.
+MANAGERS = {
+    "a manager returns a value after its yield": tree(
+        a="""
+        import contextlib
+        @contextlib.contextmanager
+        def manager():
+            yield 1
+            return 7
+        def f():
+            with manager():
+                pass
+            return 5
+        x = f()
+        with manager():
+            y = 1
+        z = 2
+        """
+    ),
+    "a manager asks what a call may ask": tree(
+        a="""
+        import contextlib
+        class A:
+            one, two, three, four, five = 1, 0, 1, 0, 1
+        @contextlib.contextmanager
+        def manager(n):
+            global seen
+            seen = []
+            yield 1
+            if n.one:
+                seen.append(1)
+            if n.two:
+                seen.append(2)
+            return
+        with manager(A):
+            x = 1
+        y = 2
+        """
+    ),
+}
+
+#: What those do that may end early is not followed.
+ENDING = {
+    "a manager returns from a handler": tree(
+        a="""
+        import contextlib
+        @contextlib.contextmanager
+        def manager():
+            global late
+            late = 0
+            try:
+                yield 1
+            except ValueError:
+                return
+            late = 1
+        with manager():
+            raise ValueError
+        y = 2
+        """
+    ),
+    "a manager returns in finally": tree(
+        a="""
+        import contextlib
+        @contextlib.contextmanager
+        def manager():
+            try:
+                yield 1
+            finally:
+                return
+        with manager():
+            raise ValueError
+        y = 2
+        """
+    ),
+    "a manager returns where it does not": tree(
+        a="""
+        import contextlib
+        @contextlib.contextmanager
+        def manager(n):
+            global seen
+            seen = "before"
+            yield 1
+            if n:
+                return
+            seen = "after"
+        with manager(0):
+            x = 1
+        y = 2
+        """
+    ),
+}
+
+DECIDED = {**ITSELF, **HANDLERS, **MODULES, **LOOPS, **MANAGERS}
 
 OPEN = {
+    **ENDING,
     "rounds of a loop hand something on": tree(
         a="""
         import present_lib
