@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from auditor import job
+from auditor.answers import resolve
 from auditor.sources.cache import CacheConfig
 from auditor.sources.open import open_source
 from auditor.sources.tree import Source
@@ -25,6 +27,19 @@ settings.load_profile("random" if os.environ.get("DRAFTAUDIT_TEST_RANDOM") else 
 def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """What runs the tests may say how wide its terminal is; what is printed here has none."""
     monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The platforms that are really asked, in this process, and not answered from the cache."""
+    asked: list[str] = []
+
+    def counted(*args: object) -> object:
+        asked.append(args[1].name)  # type: ignore[attr-defined]
+        return resolve(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(job, "resolve", counted)
+    return asked
 
 
 @cache

@@ -58,19 +58,6 @@ def tree(tmp_path: Path) -> Path:
     return write(tmp_path / "tree", {INIT: dispatch, NVIDIA: WITH_METHOD, AMD: WITHOUT_METHOD})
 
 
-@pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The platforms that were really asked, in this process."""
-    asked: list[str] = []
-
-    def counted(*args: object) -> object:
-        asked.append(args[1].name)  # type: ignore[attr-defined]
-        return resolve(*args)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(job, "resolve", counted)
-    return asked
-
-
 def opened(tree: Path) -> Source:
     return open_source(str(tree), cwd=tree)
 

@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 from trees.minivllm import ARCHITECTURE, INIT, REGISTRY, RUNNER, WITH_METHOD, WITHOUT_METHOD, write
 
-from auditor import job
-from auditor.answers import resolve
 from auditor.api import Request, Resources, audit
 from auditor.coverage import to_json
 from auditor.facts import ModuleFacts
@@ -81,19 +79,6 @@ FILES = {
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     return write(tmp_path / "tree", dict(FILES))
-
-
-@pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The platforms that were really asked, in this process."""
-    asked: list[str] = []
-
-    def counted(*args: object) -> object:
-        asked.append(args[1].name)  # type: ignore[attr-defined]
-        return resolve(*args)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(job, "resolve", counted)
-    return asked
 
 
 def document(tree: Path, cache: Path | None = None, request: Request | None = None) -> bytes:

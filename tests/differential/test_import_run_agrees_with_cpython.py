@@ -53,18 +53,23 @@ def hold(tree: Tree, cpython: CPython, tally: Counter[str]) -> None:
         tally["excused"] += comparison.excused
 
 
-def check(cpython: CPython, examples: int, *, open_conditions: bool) -> Counter[str]:
-    """Compare that many packages; how many answers were decided, and how many not."""
-    tally: Counter[str] = Counter()
-
-    @settings(
+def examples_of(count: int) -> settings:
+    """The same packages in every run, and no time spent on smaller ones."""
+    return settings(
         phases=PHASES,
-        max_examples=examples,
+        max_examples=count,
         derandomize=True,
         deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),
     )
+
+
+def check(cpython: CPython, examples: int, *, open_conditions: bool) -> Counter[str]:
+    """Compare that many packages; how many answers were decided, and how many not."""
+    tally: Counter[str] = Counter()
+
+    @examples_of(examples)
     @given(trees(open_conditions))
     def every(tree: Tree) -> None:
         hold(tree, cpython, tally)

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.modules import program_of
@@ -17,7 +17,7 @@ from auditor.values import ModuleValue, Value
 from differential.ours import Answers, answers
 from differential.sameness import show
 from differential.strategies import trees
-from differential.test_import_run_agrees_with_cpython import PHASES
+from differential.test_import_run_agrees_with_cpython import examples_of
 from differential.trees import ROOT, Tree
 from differential.world import CLASSES, CONSTANTS, FUNCTIONS
 
@@ -51,14 +51,7 @@ def test_a_run_is_the_same_but_for_what_nothing_speaks_of(
     # It raises the limit of recursion, which must not happen within an example.
     Files(MemoryTree({}))
 
-    @settings(
-        phases=PHASES,
-        max_examples=examples,
-        derandomize=True,
-        deadline=None,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
+    @examples_of(examples)
     @given(trees(open_conditions), st.integers(0, 99), st.integers(0, 99), _NAMES, _DEFINED)
     def every(tree: Tree, file: int, at: int, name: str, defined: str) -> None:
         path = sorted(tree.files)[file % len(tree.files)]
