@@ -32,9 +32,8 @@ from auditor.program import ATTRIBUTE, NAMESPACE, Files, Probe
 #: More names than these are not looked for: to run again is then the better way.
 _MOST_NAMES = 16
 
-
 #: A file that declares an encoding (PEP 263), in which words may be other bytes.
-_ENCODED = re.compile(rb"(?:[^\n]*\n)?[ \t\f]*#[^\n]*?coding[:=][ \t]*(?!utf-?8\b)", re.IGNORECASE)
+_ENCODED = re.compile(rb"(?:[^\n]*\n)?[ \t\f]*#[^\n]*?coding[:=][ \t]*+(?!utf-?8\b)", re.IGNORECASE)
 
 
 class Edit(NamedTuple):
@@ -91,8 +90,9 @@ def _redefinition(before: tuple[f.Stmt, ...], after: tuple[f.Stmt, ...]) -> Edit
             if bound is None:
                 return None
             names |= bound
-    spoken = len(names) > _MOST_NAMES or any(map(_special, names))
-    if spoken or mentioned(names, texts_of(kept)):
+    if len(names) > _MOST_NAMES or any(map(_special, names)):
+        return None
+    if mentioned(names, texts_of(kept)):
         return None
     return Edit(lines, frozenset(names))
 

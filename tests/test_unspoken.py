@@ -247,6 +247,18 @@ def test_a_file_in_another_encoding_may_speak_of_anything(
     assert len(runs) == 12
 
 
+@pytest.mark.parametrize("cookie", ["# -*- coding: utf-8 -*-", "# vim: fileencoding=UTF8", "# -"])
+def test_a_file_that_declares_the_usual_encoding_is_read_as_any(
+    tree: Path, tmp_path: Path, runs: list[str], cookie: str
+) -> None:
+    (tree / PARTS).write_text(f"#!/usr/bin/env python\n{cookie}\nX = 'caf\u00e9'\n")
+    document(tree, tmp_path / "cache")
+    edited(tree / TOOLS, "", "\nADDED = 1\n")
+    runs.clear()
+    assert document(tree, tmp_path / "cache") == document(tree)
+    assert len(runs) == 6, "only without the cache"
+
+
 def test_a_function_that_speaks_of_the_name_and_moved(
     tree: Path, tmp_path: Path, runs: list[str]
 ) -> None:
