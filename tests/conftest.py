@@ -11,7 +11,9 @@ import pytest
 from hypothesis import settings
 
 from auditor import job
-from auditor.answers import resolve
+from auditor.answers import Asked, Resolved, resolve
+from auditor.platforms import Platform
+from auditor.registry import Table
 from auditor.sources.cache import CacheConfig
 from auditor.sources.open import open_source
 from auditor.sources.tree import Source
@@ -34,9 +36,9 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The platforms that are really asked, in this process, and not answered from the cache."""
     asked: list[str] = []
 
-    def counted(*args: object) -> object:
-        asked.append(args[1].name)  # type: ignore[attr-defined]
-        return resolve(*args)  # type: ignore[arg-type]
+    def counted(question: Asked, platform: Platform, table: Table) -> Resolved:
+        asked.append(platform.name)
+        return resolve(question, platform, table)
 
     monkeypatch.setattr(job, "resolve", counted)
     return asked
