@@ -17,7 +17,7 @@ from auditor.classes import (
     own_value,
 )
 from auditor.evaluation.containers import as_one, beyond
-from auditor.evaluation.creation import is_hooked, metaclass_of, run_hooks
+from auditor.evaluation.creation import given_bases, is_hooked, metaclass_of, run_hooks
 from auditor.evaluation.expressions import Expressions
 from auditor.evaluation.frame import Frame, doubtful, is_own, is_plain, join, opposite
 from auditor.evaluation.machine import MAX_OWN_FORKS_ASKED
@@ -32,6 +32,7 @@ from auditor.values import (
     Deferred,
     Doubt,
     Either,
+    Error,
     Foreign,
     Function,
     Guard,
@@ -48,6 +49,8 @@ from auditor.values import (
 
 #: What of the tree may decorate.
 _DECORATING = (Function, ClassValue, Closure, Pending)
+#: What a base can be as it is.
+_READY = frozenset((ClassValue, Foreign, Builtin, Opaque, Deferred, Either))
 
 
 class Binding(Expressions):
@@ -137,8 +140,11 @@ class Binding(Expressions):
         bases = (listed,) if isinstance(listed, Opaque) else tuple(listed)
         keywords: tuple[tuple[str, Value], ...] = ()
         if stmt.keywords:
-            keywords = tuple([(n, self.evaluate(e, frame, stmt.line)) for n, e in stmt.keywords])
+            keywords = tuple([(n, self._ready(e, frame, stmt.line)) for n, e in stmt.keywords])
         qualname = f"{frame.prefix}{stmt.name}"
+        if not _READY.issuperset(map(type, bases)):
+            bases = tuple([self.force(b, frame) if type(b) is Pending else b for b in bases])
+            bases = given_bases(self, stmt.name, bases, frame, stmt.line)
         cls = ClassValue(frame.module, qualname, stmt, bases, decorators)
         cls.under = self.open_guards
         cls.metaclass, cls.hooked = metaclass_of(cls, keywords), is_hooked(self, cls)
@@ -164,6 +170,11 @@ class Binding(Expressions):
         if cls.hooked or isinstance(cls.metaclass, ClassValue):
             run_hooks(self, cls, keywords, frame, stmt.line)
         self.bind(frame, stmt.name, self._decorated_class(cls, frame), stmt, stmt.line)
+
+    def _ready(self, node: f.Expr, frame: Frame, line: int) -> Value:
+        """The value of an expression, and not a call that is put off."""
+        value = self.evaluate(node, frame, line)
+        return self.force(value, frame) if type(value) is Pending else value
 
     def _decorated_class(self, cls: ClassValue, frame: Frame) -> Value:
         """The class after its decorators: those of the tree are run for what they do.
@@ -209,11 +220,19 @@ class Binding(Expressions):
             if type(base) is not Either:
                 continue
             for guard, value in base.options:
-                error = base_error(cls.facts.name, (value,))
+                error = self._refusal(cls.facts.name, value, frame, line)
                 if error:
                     why = doubtful(guard, f"a base of {cls.dotted} is one of several values")
-                    raised = builtin_error("TypeError", error, frame.place(line))
-                    frame.doubt(Doubt(raised, why))
+                    frame.doubt(Doubt(error, why))
+
+    def _refusal(self, name: str, base: Value, frame: Frame, line: int) -> Error | None:
+        """What Python raises where ``base`` is the base of a class; None where it may be one."""
+        try:
+            given = given_bases(self, name, (base,), frame, line)
+        except PythonError as raised:
+            return raised.error
+        refused = base_error(name, given)
+        return builtin_error("TypeError", refused, frame.place(line)) if refused else None
 
     def _check_order(self, cls: ClassValue, frame: Frame, line: int) -> None:
         """Python refuses a class whose bases cannot be put in one order."""

@@ -42,6 +42,7 @@ from auditor.values import (
 )
 
 _SINGLETONS = (bool, type(None))
+_SET_SO = " when the variable is set so"
 
 
 class Branches(Comprehensions):
@@ -170,10 +171,16 @@ class Branches(Comprehensions):
                 self._pass_over_assumed(doubt, frame)
                 frame.doubts.drop([doubt])
             elif doubt.unusual:
-                why, shown = doubt.condition, f"{doubt.error.type}: {doubt.error.message}"
-                reason = f"{why.reason}; raises {shown} when the variable is set so"
-                self.open_condition(Undecided(reason, why.where, why.text), frame)
+                self._note_unusual(doubt, frame)
                 frame.doubts.drop([doubt])
+
+    def _note_unusual(self, doubt: Doubt, frame: Frame) -> None:
+        """Note what a set variable makes raise, the first of it, with the condition that asks."""
+        why, shown = doubt.condition, f"{doubt.error.type}: {doubt.error.message}"
+        asked = self.open_conditions.get((why.where, why.text), why) if why.where else why
+        if not asked.reason.endswith(_SET_SO):
+            reason = f"{asked.reason}; raises {shown}{_SET_SO}"
+            self.open_condition(Undecided(reason, why.where, why.text), frame)
 
     def _pass_over_assumed(self, doubt: Doubt, frame: Frame) -> None:
         """Code outside the tree is taken not to fail where that would end the import.

@@ -183,7 +183,7 @@ class BuiltinCalls(Statements):
             if "AttributeError" in raised.error.bases:
                 return missing()
             raise
-        doubts = frame.doubts.since(mark)
+        doubts = [d for d in frame.doubts.since(mark) if "AttributeError" in d.error.bases]
         wild = value is owner.wild if isinstance(owner, ModuleValue) else True
         if isinstance(value, Opaque) and wild:
             own = is_own(owner)

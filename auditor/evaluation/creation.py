@@ -2,17 +2,78 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from auditor import facts as f
 from auditor.classes import linearise
-from auditor.evaluation.frame import Frame
+from auditor.evaluation.frame import Frame, is_plain
 from auditor.evaluation.machine import Machine
-from auditor.values import ClassValue, Function, Instance, Opaque, Value
+from auditor.evaluation.standins import base_error
+from auditor.values import (
+    ClassValue,
+    Function,
+    Instance,
+    ModuleValue,
+    Opaque,
+    PythonError,
+    Value,
+    builtin_error,
+)
 
 #: Methods of a metaclass that can give a class attributes that its body does not have.
 _MAKING = ("__new__", "__prepare__", "__call__")
 _SERVING = ("__getattr__", "__getattribute__")
 
+Bases = tuple[Value, ...]
 Keywords = tuple[tuple[str, Value], ...]
+
+
+def given_bases(run: Machine, name: str, bases: Bases, frame: Frame, line: int) -> Bases:
+    """The bases of a class as its metaclass is given them (PEP 560).
+
+    Python asks each that is no class for ``__mro_entries__``, and puts what that returns in its
+    place. A module is asked too: where it does not bind the name, its ``__getattr__`` is.
+
+    Raises:
+        PythonError: what the question raises, or ``TypeError`` where the answer is no tuple.
+    """
+    given: list[Value] = []
+    for base in bases:
+        if isinstance(base, ModuleValue):
+            given += _entries(run, name, base, bases, frame, line)
+        else:
+            given.append(base)
+    return tuple(given)
+
+
+def _entries(
+    run: Machine, name: str, module: ModuleValue, bases: Bases, frame: Frame, line: int
+) -> Bases:
+    place, mark = frame.place(line), frame.doubts.mark()
+    try:
+        asked = run.force(run.module_attribute(module, "__mro_entries__", place, frame), frame)
+    except PythonError as raised:
+        if "AttributeError" in raised.error.bases:
+            return (module,)
+        raise
+    for doubt in frame.doubts.since(mark):
+        if "AttributeError" in doubt.error.bases:  # then the module itself is the base
+            frame.doubts.drop([doubt])
+            refused = builtin_error("TypeError", base_error(name, (module,)), place)
+            frame.doubt(replace(doubt, error=refused))
+    if isinstance(asked, Function):
+        text = f"{module.name}.__mro_entries__(…)"
+        made = run.force(run.invoke(asked, (bases,), (), frame, place, text), frame)
+        if isinstance(made, tuple):
+            return made
+        if is_plain(made) or isinstance(made, ModuleValue):
+            said = "__mro_entries__ must return a tuple"
+            raise PythonError(builtin_error("TypeError", said, place))
+    elif is_plain(asked) or isinstance(asked, ModuleValue):
+        kind = "module" if isinstance(asked, ModuleValue) else type(asked).__name__
+        said = f"{kind!r} object is not callable"
+        raise PythonError(builtin_error("TypeError", said, place))
+    return (Opaque(f"what the __mro_entries__ of {module.name} gives", place),)
 
 
 def metaclass_of(cls: ClassValue, keywords: Keywords) -> Value:

@@ -67,6 +67,8 @@ class Machine(ABC):
     readings: Readings
     #: Open conditions that are settled on the branch that is being followed.
     known: dict[str, bool]
+    #: Conditions that stayed open, by their place and text.
+    open_conditions: dict[tuple[Place, str], Undecided]
 
     @abstractmethod
     def module_attribute(self, module: ModuleValue, name: str, place: Place, frame: Frame) -> Value:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 from auditor.evaluation.frame import Frame, join
 from auditor.evaluation.import_system import ImportSystem
 from auditor.values import (
@@ -21,6 +23,12 @@ from auditor.values import (
     Undecided,
     Value,
 )
+
+#: What a module has without binding it: from its type, and from the import system. Any other
+#: name is served by ``__getattr__``, those with underscores around them too (PEP 562).
+_OF_EVERY_MODULE = frozenset(dir(ModuleType(""))) | {
+    "__annotations__", "__builtins__", "__cached__", "__file__",
+}  # fmt: skip
 
 
 class ModuleAttributes(ImportSystem):
@@ -62,14 +70,12 @@ class ModuleAttributes(ImportSystem):
     def _beyond_names(self, module: ModuleValue, name: str, place: Place, frame: Frame) -> Value:
         if name == "__name__":
             return module.name
-        if name in ("__file__", "__doc__", "__spec__", "__dict__", "__loader__", "__package__"):
+        if name in _OF_EVERY_MODULE:
             return Opaque(f"{name} of a module", place)
         if name == "__path__" and module.is_package:
             return Opaque("__path__ of a package", place)
         hook = module.names.get("__getattr__", UNBOUND)
-        if isinstance(hook, Function) and (
-            name in ("__path__", "__all__") or not name.startswith("__")
-        ):
+        if isinstance(hook, Function):
             return self._served(hook, module, name, place, frame)
         if hook is not UNBOUND and not isinstance(hook, Function):
             return Opaque(f"served by the __getattr__ of {module.name}", place)

@@ -216,6 +216,8 @@ class Truth(Machine):
             return other is None
         if isinstance(left, bool) and isinstance(right, bool):
             return left is right
+        if isinstance(left, Spec) and isinstance(right, Spec):
+            return self._same_spec(left, right)
         if isinstance(left, (*IDENTITIES, Foreign)) and isinstance(right, (*IDENTITIES, Foreign)):
             if isinstance(left, Foreign) or isinstance(right, Foreign):
                 return True if left == right else Undecided("objects outside the tree")
@@ -244,12 +246,22 @@ class Truth(Machine):
             if a is not UNBOUND and b is not UNBOUND:
                 self._python(OPERATORS[op], a, b, frame, line)  # for its exception alone
         else:
+            if isinstance(left, Spec) and isinstance(right, Spec):
+                same = self._same_spec(left, right)
+                return same if isinstance(same, Undecided) else same is (op == "==")
             kinds = [isinstance(v, IDENTITIES) for v in (left, right)]
             if all(kinds):
                 return (left == right) is (op == "==")
             if any(kinds) and (is_plain(left) or is_plain(right)):
                 return op == "!="
         return Undecided(f"comparison of a {type(left).__name__} and a {type(right).__name__}")
+
+    @staticmethod
+    def _same_spec(left: Spec, right: Spec) -> bool | Undecided:
+        """Specs of one module are equal as long as nothing about it changes, and one once loaded."""
+        if left is right or left.name != right.name:
+            return left is right
+        return Undecided(f"whether two specs of {left.name} are the same")
 
     def _by_items(
         self, op: str, left: Sequence[Value], right: Sequence[Value], frame: Frame, line: int

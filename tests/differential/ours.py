@@ -111,4 +111,10 @@ def _asked(run: ImportRun, module: str, name: str) -> tuple[Value, Doubts]:
 def _forced(run: ImportRun, value: Value) -> Value:
     if isinstance(value, Either):
         return Either(tuple((guard, _forced(run, option)) for guard, option in value.options))
-    return run.force(value, _frame())
+    value = run.force(value, _frame())
+    match value:
+        case tuple() | list():
+            return type(value)(_forced(run, item) for item in value)
+        case dict():
+            return {_forced(run, key): _forced(run, item) for key, item in value.items()}
+    return value

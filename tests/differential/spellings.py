@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from differential.trees import PLATFORMS, ROOT, VARIABLE, Tree
+from differential.trees import FLAG, PLATFORMS, ROOT, VARIABLE, Tree
 
 
 def tree(*open_: str, **modules: str) -> Tree:
@@ -36,6 +36,76 @@ ITSELF = {
             from vllm.a import x as y, y as z
         f()
         """
+    ),
+}
+
+HOOKS = {
+    "a module as a base is asked for what stands for it": tree(
+        a="""
+        from . import b, c, d, e, g, h
+        errors = []
+        for base in (b, c, d, e, g):
+            try:
+                class A(base):
+                    pass
+            except Exception as error:
+                errors.append(type(error).__name__)
+        class B(h):
+            pass
+        """,
+        b="""
+        def __getattr__(name):
+            if name in unknown:
+                return 1
+            raise AttributeError(name)
+        """,
+        c="""
+        def __getattr__(name):
+            return name
+        """,
+        d="""
+        def __getattr__(name):
+            raise AttributeError(name)
+        """,
+        e="",
+        g="""
+        def __mro_entries__(bases):
+            return 3
+        """,
+        h="""
+        class Base:
+            pass
+        def __mro_entries__(bases):
+            return (Base,)
+        """,
+    ),
+    "a base that a call gives may be no class": tree(
+        a="""
+        def act(n):
+            return n
+        x = act(1)
+        try:
+            class A(x):
+                pass
+        except TypeError:
+            y = 1
+        """
+    ),
+    "a hook serves names with underscores around them": tree(
+        a="""
+        from . import b
+        x = b.__version__
+        y = hasattr(b, "__other__"), hasattr(b, "__cached__"), hasattr(b, "__annotations__")
+        from .b import __author__
+        """,
+        b="""
+        def __getattr__(name):
+            if name == "__version__":
+                return "1.0"
+            if name == "__author__":
+                return "somebody"
+            raise AttributeError(name)
+        """,
     ),
 }
 
@@ -330,10 +400,78 @@ ENDING = {
     ),
 }
 
-DECIDED = {**ITSELF, **HANDLERS, **MODULES, **LOOPS, **MANAGERS}
+DECIDED = {**ITSELF, **HOOKS, **HANDLERS, **MODULES, **LOOPS, **MANAGERS}
 
 OPEN = {
     **ENDING,
+    "a hook that may raise another exception does so where it is only asked": tree(
+        FLAG,
+        a="""
+        from . import b
+        x = hasattr(b, "thing")
+        """,
+        b="""
+        import present_lib
+        def __getattr__(name):
+            if present_lib.FLAG:
+                raise ValueError(name)
+            return name
+        """,
+    ),
+    "a call may go past its conditions with a variable set": tree(
+        VARIABLE,
+        a="""
+        import os
+        def f(x):
+            if bool("VLLM_SWITCH" in os.environ):
+                if x == 1:
+                    return 5
+            else:
+                return 6
+            raise ValueError("no")
+        if os.environ.get("VLLM_SWITCH"):
+            y = 1
+        z = f(2)
+        """,
+    ),
+    "a base may be a module with a hook": tree(
+        VARIABLE,
+        a="""
+        import os
+        from . import b
+        class Base:
+            pass
+        base = b if os.environ.get("VLLM_SWITCH") == "1" else Base
+        class A(base):
+            pass
+        """,
+        b="""
+        def __getattr__(name):
+            if name in unknown:
+                return 1
+        """,
+    ),
+    "what a base is asked for may be missing": tree(
+        VARIABLE,
+        a="""
+        from . import b
+        try:
+            class A(b):
+                pass
+            x = 1
+        except TypeError:
+            x = 2
+        """,
+        b="""
+        import os
+        class Base:
+            pass
+        def __getattr__(name):
+            if os.environ.get("VLLM_SWITCH") == "1":
+                raise AttributeError(name)
+            return lambda bases: (Base,)
+        """,
+    ),
     "rounds of a loop hand something on": tree(
         a="""
         import present_lib
