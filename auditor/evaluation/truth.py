@@ -258,7 +258,7 @@ class Truth(Machine):
 
     @staticmethod
     def _same_spec(left: Spec, right: Spec) -> bool | Undecided:
-        """Specs of one module are equal as long as nothing about it changes, and one once loaded."""
+        """Specs of one module are equal while nothing about it changes; once loaded, the same."""
         if left is right or left.name != right.name:
             return left is right
         return Undecided(f"whether two specs of {left.name} are the same")
