@@ -266,8 +266,7 @@ class BuiltinCalls(Statements):
         leaf = self.import_module(name, frame, frame.place(line))
         if any(keyword == "fromlist" for keyword, _ in call.keywords) or len(call.args) > 3:
             return leaf
-        head = self.loaded(name.partition(".")[0])
-        return leaf if head is UNBOUND else head
+        return self.entry(name.partition(".")[0])
 
     def _isinstance(self, call: f.Call, frame: Frame, line: int) -> Value:
         if len(call.args) != 2:

@@ -65,7 +65,8 @@ class ForeignModules(ProcessMappings):
             why = Undecided(existence.exists.reason, place, f"import {name}", existence.exists.key)
             self.open_condition(why, frame)
             frame.doubt(Doubt(self._not_found(message, name, place, existence.fact), why))
-        else:
+        elif not self.open_guards:
+            # On others than the branch that is followed it is not loaded, or does not even exist.
             self.modules[name] = value
         return value
 

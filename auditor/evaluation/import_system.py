@@ -228,3 +228,8 @@ class ImportSystem(ForeignModules):
     def loaded(self, name: str) -> Value:
         """The entry of ``sys.modules``, or UNBOUND."""
         return self.modules.get(name, UNBOUND)
+
+    def entry(self, name: str) -> Value:
+        """The entry of ``sys.modules`` where there is one, which may not be known."""
+        module = self.loaded(name)
+        return Foreign(name) if module is UNBOUND else module

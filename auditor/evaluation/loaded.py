@@ -46,7 +46,7 @@ class LoadedModules(TreeCalls):
             if default is UNBOUND:
                 raise PythonError(missing)
             return default
-        value = self.loaded(name)
+        value = self.entry(name)
         if default is not UNBOUND:
             value = self._loaded_or(name, default, place)
         elif isinstance(there, Undecided):
@@ -59,5 +59,5 @@ class LoadedModules(TreeCalls):
         there = self.is_loaded(name)
         if isinstance(there, Undecided):
             then, orelse = guard_pair(there.where or place, there.text, None, there.key)
-            return join(((then, self.loaded(name)), (orelse, default)))
+            return join(((then, self.entry(name)), (orelse, default)))
         return self.loaded(name) if there else default

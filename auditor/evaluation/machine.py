@@ -135,6 +135,10 @@ class Machine(ABC):
         """The entry of ``sys.modules``, or UNBOUND."""
 
     @abstractmethod
+    def entry(self, name: str) -> Value:
+        """The entry of ``sys.modules`` where there is one, which may not be known."""
+
+    @abstractmethod
     def function_facts(self, function: Function) -> f.FunctionFacts | f.Unparsed:
         """The body of a function of the tree."""
 

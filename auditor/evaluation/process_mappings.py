@@ -42,11 +42,7 @@ class ProcessMappings(ImportStatements):
         """``owner[index]``; ``sys.modules`` and ``os.environ`` have their meaning."""
         place = frame.place(line)
         if owner == Foreign("sys.modules"):
-            key = self.force(index, frame)
-            value = self.loaded(key) if isinstance(key, str) else Opaque("a module", place)
-            if value is UNBOUND:
-                raise PythonError(builtin_error("KeyError", repr(key), place))
-            return value
+            return self._loaded_module(self.force(index, frame), frame, place)
         if owner == Foreign("os.environ"):
             key = self.force(index, frame)
             unset = Opaque("a variable that must be set", place)
@@ -57,6 +53,18 @@ class ProcessMappings(ImportStatements):
                 frame.doubt(Doubt(error, Undecided(f"the variable {key} is not set here", place)))
             return self._environment(key, unset, place, f"os.environ[{key!r}]")
         return super().item(owner, index, frame, line)
+
+    def _loaded_module(self, key: Value, frame: Frame, place: Place) -> Value:
+        """``sys.modules[key]``."""
+        if not isinstance(key, str):
+            return Opaque("a module", place)
+        there = self.is_loaded(key)
+        missing = builtin_error("KeyError", repr(key), place)
+        if there is False:
+            raise PythonError(missing)
+        if isinstance(there, Undecided):
+            frame.doubt(Doubt(missing, there))
+        return self.entry(key)
 
     def store_item(self, owner: Value, index: Value, value: Value, frame: Frame, line: int) -> None:
         """``owner[index] = value``; a store into ``sys.modules`` replaces a module."""

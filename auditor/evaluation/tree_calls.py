@@ -34,6 +34,7 @@ from auditor.values import (
     Pending,
     Place,
     PythonError,
+    Read,
     Trace,
     Undecided,
     Value,
@@ -154,11 +155,13 @@ class TreeCalls(Summaries):
             return pending.result
         if self.running >= _MAX_DEPTH:
             return Opaque("calls nested too deeply", pending.where, pending.text)
-        if pending.step != self.steps and not self._reads_the_same(pending):
+        late = pending.step != self.steps
+        if late and self._holds_changed(pending):
             reason = "what it reads has changed since"
             pending.result = Opaque(reason, pending.where, pending.text)
             return pending.result
         self.running += 1
+        now = _put_back(pending.reads) if late and not self.reads_alike(pending.reads) else ()
         try:
             if self.bare_environment:
                 return self.force(self._run_pending(pending, frame), frame)
@@ -166,16 +169,15 @@ class TreeCalls(Summaries):
             pending.result = self.force(self._run_pending(pending, frame), frame)
         finally:
             self.running -= 1
+            _put_back(now)
         return pending.result
 
-    def _reads_the_same(self, pending: Pending) -> bool:
-        """Whether a call that was put off would still read what it would have read at once."""
+    def _holds_changed(self, pending: Pending) -> bool:
+        """Whether a list, dict or set that a call rests on is another than when it was put off."""
         changed, step = self.containers.changed_since, pending.step
         held = [*pending.args, *(value for _, value in pending.keywords)]
         held += [read.value for read in pending.reads]
-        if any(isinstance(v, list | dict | set) and changed(v, step) for v in held):
-            return False
-        return self.reads_alike(pending.reads)
+        return any(isinstance(v, list | dict | set) and changed(v, step) for v in held)
 
     def _run_pending(self, call: Pending, frame: Frame) -> Value:
         """Run the function for its value.
@@ -398,3 +400,14 @@ def _is_of_instance(value: Value) -> bool:
     if isinstance(value, Function):
         return any(isinstance(owner, Instance) for owner in value.bound)
     return isinstance(value, Instance)
+
+
+def _put_back(reads: tuple[Read, ...]) -> tuple[Read, ...]:
+    """Give names the values that they were read with; what they had until now."""
+    now = tuple([Read(names, name, names.get(name, UNBOUND)) for names, name, _ in reads])
+    for names, name, value in reads:
+        if value is UNBOUND:
+            names.pop(name, None)
+        else:
+            names[name] = value
+    return now

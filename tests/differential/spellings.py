@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from differential.trees import FLAG, PLATFORMS, ROOT, VARIABLE, Tree
+from differential.trees import FLAG, LIBRARY, PLATFORMS, ROOT, VARIABLE, Tree
 
 
 def tree(*open_: str, **modules: str) -> Tree:
@@ -79,6 +79,26 @@ HOOKS = {
             return (Base,)
         """,
     ),
+    "a call that is put off reads what was there when it was made": tree(
+        a="""
+        y, z = "a", 1
+        def act():
+            return y
+        def both():
+            return act(), z
+        x = act()
+        w = both()
+        y, z = "b", 2
+        del z
+        v = x + "c"
+        u = [x, w]
+        try:
+            x += True
+        except TypeError:
+            t = w[1] + 1
+        s = y
+        """
+    ),
     "a base that a call gives may be no class": tree(
         a="""
         def act(n):
@@ -90,6 +110,16 @@ HOOKS = {
         except TypeError:
             y = 1
         """
+    ),
+    "a library is looked up by its name": tree(
+        a="""
+        import sys
+        x = __import__("present_lib.sub").__name__
+        y = __import__("vllm.b").__name__
+        z = __import__("vllm.b", fromlist=["c"]).__name__
+        m = sys.modules["vllm.b"], sys.modules[__name__]
+        """,
+        b="c = 1",
     ),
     "a hook serves names with underscores around them": tree(
         a="""
@@ -432,6 +462,29 @@ OPEN = {
         if os.environ.get("VLLM_SWITCH"):
             y = 1
         z = f(2)
+        """,
+    ),
+    "a library that one branch imports may be missing on the other": tree(
+        LIBRARY,
+        a="""
+        import importlib.util
+        if importlib.util.find_spec("maybe_lib") is not None:
+            y = 1
+            import maybe_lib
+            raise ValueError("there")
+        import maybe_lib
+        y
+        """,
+    ),
+    "a branch alone loads a library": tree(
+        FLAG,
+        a="""
+        import sys, present_lib
+        if present_lib.FLAG:
+            import present_lib.sub
+        x = "present_lib.sub" in sys.modules
+        y = sys.modules.get("present_lib.sub") is None
+        z = sys.modules["present_lib.sub"]
         """,
     ),
     "a base may be a module with a hook": tree(
