@@ -187,7 +187,7 @@ class Exceptions(Loops):
         """Run a body; then the handler of what it raises, and of what it may have raised."""
         stop: Exception | None = None
         mark, guards = frame.doubts.mark(), frame.guards
-        with frame.doubts.watched(lambda: Snapshot(frame.names, self.containers).copy()) as watch:
+        with frame.doubts.watched(partial(self._raised_here, frame, len(frame.caught_as))) as watch:
             try:
                 self._watched(frame, body, bool(handlers))
             except SIGNALS as signal:
@@ -207,6 +207,16 @@ class Exceptions(Loops):
             states = [(self._doubt_guards(one, frame, line)[1], watch.state(one)) for one in doubts]
             branches.append((fails, partial(self._late, frame, states, handler, doubts[0].error)))
         return self.fork(frame, doubt.condition, branches)
+
+    def _raised_here(self, frame: Frame, outside: int) -> dict[str, Value]:
+        """The namespace as a handler finds it that takes an exception raised now.
+
+        ``outside`` is how many names are bound by ``except`` blocks that this handler is in itself.
+        """
+        names = Snapshot(frame.names, self.containers).copy()
+        for name in frame.caught_as[outside:]:
+            names.pop(name, None)
+        return names
 
     def _late(self, frame: Frame, states: Ends, handler: Handler, error: Error) -> None:
         """Run a handler from where the exception would have been raised."""
@@ -275,8 +285,10 @@ class Exceptions(Loops):
     def run_handler(self, frame: Frame, handler: f.Handler, error: Error) -> None:
         """Run the body of an ``except`` clause for an exception."""
         outer, frame.handling = frame.handling, error
+        inside = frame.caught_as
         if handler.name:
             frame.names[handler.name] = error
+            frame.caught_as = (*inside, handler.name)
         if frame.trace is not None:
             frame.trace.append(Trace("branch", frame.place(handler.line), f"after {error.type}"))
         guards = frame.guards
@@ -285,7 +297,7 @@ class Exceptions(Loops):
         try:
             self.block(frame, handler.body)
         finally:
-            frame.handling, frame.guards = outer, guards
+            frame.handling, frame.guards, frame.caught_as = outer, guards, inside
             if handler.name:
                 frame.names.pop(handler.name, None)
 

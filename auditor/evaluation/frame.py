@@ -62,6 +62,8 @@ class Frame(msgspec.Struct):
         shared: names declared ``global`` or ``nonlocal``, each with the namespace meant.
         trace: steps taken, kept for calls that serve a name.
         handling: the exception that an ``except`` block handles.
+        caught_as: names that the ``except`` blocks around the statement bind, and unbind at their
+            ends.
         jumps: ``break`` and ``continue`` on branches that stayed open, in the loop that runs.
         perhaps: the open condition under which the operand that is evaluated is.
         trying: how many blocks around the statement would handle an exception.
@@ -82,6 +84,7 @@ class Frame(msgspec.Struct):
     shared: dict[str, dict[str, Value]] = msgspec.field(default_factory=dict)
     trace: list[Trace] | None = None
     handling: Error | None = None
+    caught_as: tuple[str, ...] = ()
     jumps: list[Stop] = msgspec.field(default_factory=list)
     perhaps: Guard | None = None
     trying: int = 0

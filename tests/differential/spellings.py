@@ -487,6 +487,18 @@ OPEN = {
         z = sys.modules["present_lib.sub"]
         """,
     ),
+    "a handler that may raise has unbound its exception for the next": tree(
+        LIBRARY,
+        a="""
+        try:
+            try:
+                import missing_lib
+            except Exception as error:
+                import maybe_lib
+        except ImportError:
+            x = "error" in globals()
+        """,
+    ),
     "a base may be a module with a hook": tree(
         VARIABLE,
         a="""
