@@ -28,7 +28,8 @@ from auditor.request import Request
 from auditor.ruleset.files import digest_over, texts_in_force
 from auditor.sources.cache import Cache, CacheConfig
 from auditor.sources.tree import Source, stamp
-from auditor.unspoken import Edit, edit_between, mentioned, said, spoken, texts_of
+from auditor.unspoken import Edit, edit_between, said, spoken
+from auditor.words import mentioned, texts_of
 
 _FOLDER = "answers"
 #: The packages of code on which answers depend, beside the modules that stand alone.
@@ -134,12 +135,13 @@ class Memo:
                 return None
             if edit.names or edit.moves:
                 edits[item.path] = edit
-        names = {path: edit.names for path, edit in edits.items() if edit.names}
+        names = frozenset[str]().union(*(edit.names for edit in edits.values()))
         if names:
             probes = {item.path: [probe for probe, _ in item.answers] for item in entry.consulted}
-            said_here = any(name.encode() in blob for found in names.values() for name in found)
-            others = (*texts_in_force(), *(texts_of(entry.coverage) if said_here else ()))
-            if spoken(names, files, probes, edits.keys(), others):
+            said_here = any(name.encode() in blob for name in names)
+            shown = texts_of(entry.coverage) if said_here else ()
+            others = (*texts_in_force(), *shown)
+            if spoken(edits, files, probes, others):
                 return None
         moved = {path: edit.lines for path, edit in edits.items() if edit.moves}
         try:

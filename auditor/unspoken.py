@@ -1,13 +1,16 @@
 """What an edit has added to a module or taken from it, where nothing speaks of it.
 
-Most edits that do more than move lines define something new: a function, a class, a constant. To
-define it runs nothing and cannot fail, and the one thing that is then another is what its name
-stands for in its module. So an answer stays what it was if nobody asked for that name:
+Most edits that do more than move lines define something new: a function, a class, a constant; or
+import a module of Python's own. To do so runs nothing of the tree and cannot fail, and the one
+thing that is then another is what the name stands for in its module. So an answer stays what it
+was if nobody asked for that name:
 
-* nothing that the answer rests on has it as a word: not what was read of the files of the tree (of
-  most, their top level alone), of the edited one as well, nor the rules, nor what was answered;
+* nothing that was read of the edited file has it as a word (of most files, their top level alone);
+* nothing that was read of other files has it where it can mean that module's, and neither the
+  rules nor what was answered speak of it (:mod:`auditor.words`);
 * nobody asked for it by a text, which may be spelled in any way, and nobody looked at all names of
-  the module (``globals()``, a star import). An import run takes note of both as it meets them.
+  the module (``globals()``, a star import). An import run takes note of both as it meets them, and
+  of what ``sys.modules`` is asked for.
 
 That holds for a definition that is gone as well, and for one that is another now.
 """
@@ -15,7 +18,6 @@ That holds for a definition that is gone as well, and for one that is another no
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -28,9 +30,13 @@ from auditor import facts as f
 from auditor.factcache import Parsed
 from auditor.moved import UNLINED, Lines, moved_lines
 from auditor.program import ATTRIBUTE, NAMESPACE, Files, Probe
+from auditor.words import is_library, mentioned, reached, reached_by_nodes, texts_of, told
 
 #: More names than these are not looked for: to run again is then the better way.
 _MOST_NAMES = 16
+
+#: Nor are more files than these parsed to see what a word in them is.
+_MOST_PARSED = 8
 
 #: A file that declares an encoding (PEP 263), in which words may be other bytes.
 _ENCODED = re.compile(rb"(?:[^\n]*\n)?[ \t\f]*#[^\n]*?coding[:=][ \t]*+(?!utf-?8\b)", re.IGNORECASE)
@@ -40,11 +46,12 @@ class Edit(NamedTuple):
     """How the facts of a file differ from those of before.
 
     ``lines`` says where each line went that both name; ``names`` are what only one of them binds,
-    or each to something else, by a statement that does nothing else.
+    or each to something else, by a statement that does nothing else but load the ``libraries``.
     """
 
     lines: Lines
     names: frozenset[str] = frozenset()
+    libraries: frozenset[str] = frozenset()
 
     @property
     def moves(self) -> bool:
@@ -75,6 +82,7 @@ def _redefinition(before: tuple[f.Stmt, ...], after: tuple[f.Stmt, ...]) -> Edit
     same = SequenceMatcher[object](None, one, other, autojunk=False)
     lines: Lines = {}
     names: set[str] = set()
+    libraries: set[str] = set()
     kept: list[f.Stmt] = []
     for tag, start, end, new_start, new_end in same.get_opcodes():
         if tag == "equal":
@@ -90,50 +98,81 @@ def _redefinition(before: tuple[f.Stmt, ...], after: tuple[f.Stmt, ...]) -> Edit
             if bound is None:
                 return None
             names |= bound
+            if isinstance(stmt, f.Import | f.ImportFrom):
+                libraries.update(_with_packages(stmt.module))
     if len(names) > _MOST_NAMES or any(map(_special, names)):
         return None
     if mentioned(names, texts_of(kept)):
         return None
-    return Edit(lines, frozenset(names))
+    return Edit(lines, frozenset(names), frozenset(libraries))
 
 
 def spoken(
-    names: Mapping[str, AbstractSet[str]],
+    edits: Mapping[str, Edit],
     files: Files,
     probes: Mapping[str, Iterable[Probe]],
-    edited: AbstractSet[str],
     others: Iterable[bytes],
 ) -> bool:
-    """Whether anything that an answer rests on speaks of names that edits define.
+    """Whether anything that an answer rests on speaks of what edits define.
 
     Args:
-        names: the names by the file that was edited.
+        edits: what was done to files; what each says of its own names has been looked at before.
         files: the files as they are now.
         probes: every file that the answer rests on, and what was asked of it before the edits.
-        edited: the files whose lines are others now; what those in ``names`` say of their own names
-            has been looked at before.
-        others: texts that stand in no file.
+        others: texts that stand in no file of the tree.
     """
-    words = frozenset[str]().union(*names.values())
-    if mentioned(words, others):
+    words = frozenset[str]().union(*(edit.names for edit in edits.values()))
+    libraries = frozenset[str]().union(*(edit.libraries for edit in edits.values()))
+    if told(words, others):
         return True
+    parsed = _Parsed()
     for path, asked in probes.items():
-        if any(kind == ATTRIBUTE and name in words for kind, name, *_ in asked):
+        if any(
+            kind == ATTRIBUTE and (name in words or name in libraries) for kind, name, *_ in asked
+        ):
             return True
-        if path in names and any(kind == NAMESPACE for kind, *_ in asked):
+        own = edits[path].names if path in edits else frozenset()
+        if own and any(kind == NAMESPACE for kind, *_ in asked):
             return True
-        theirs = words - names.get(path, frozenset())
+        theirs = words - own
         text = files.text(path)
         if not isinstance(text, bytes):
             continue
         if _ENCODED.match(text):
             return True
         # Where the word stands at all, it is in the body of a function that nobody read, mostly.
-        if mentioned(theirs, [text]) and (
-            path in edited or any(mentioned(theirs, said(files, path, probe)) for probe in asked)
+        if reached(theirs, text, parsed) and (
+            path in edits
+            or any(
+                reached(theirs, answer, None)
+                for probe in asked
+                for answer in said_elsewhere(files, path, probe)
+            )
         ):
             return True
     return False
+
+
+class _Parsed:
+    """Asks a parser about whole files, as long as they are few."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_PARSED
+
+    def __call__(self, names: AbstractSet[str], text: bytes) -> bool:
+        self._left -= 1
+        return self._left < 0 or reached_by_nodes(names, text)
+
+
+def said_elsewhere(files: Files, path: str, probe: Probe) -> Iterator[bytes]:
+    """As :func:`said`, of other modules than the file itself, and as sources spell it."""
+    match probe[0]:
+        case "facts":
+            yield from texts_of(files.facts(path), elsewhere=True)
+        case "stores" | "sets" | "mentions" | "attribute":
+            yield from (b'"%b"' % text for text in said(files, path, probe))
+        case _:
+            yield from said(files, path, probe)
 
 
 def said(files: Files, path: str, probe: Probe) -> Iterator[bytes]:
@@ -161,21 +200,6 @@ def said(files: Files, path: str, probe: Probe) -> Iterator[bytes]:
             yield text if isinstance(text, bytes) else b""
 
 
-def mentioned(names: Iterable[str], texts: Iterable[bytes]) -> bool:
-    """Whether one of the names stands in one of the texts as a word, in any spelling of it."""
-    words = [(name.encode(), re.compile(rf"\b{name}\b".encode())) for name in names]
-    return any(
-        name in text and word.search(text) for text in map(_plainly, texts) for name, word in words
-    )
-
-
-def _plainly(text: bytes) -> bytes:
-    """A text with its names as Python reads them (PEP 3131)."""
-    if text.isascii():
-        return text
-    return unicodedata.normalize("NFKC", text.decode("utf-8", "replace")).encode()
-
-
 def _special(name: str) -> bool:
     """Whether Python itself asks for it, or it may be spelled in another way (PEP 3131)."""
     return (name.startswith("__") and name.endswith("__")) or not name.isascii()
@@ -193,12 +217,29 @@ def _defined(stmt: f.Stmt) -> frozenset[str] | None:
         case f.Assign(targets=targets, value=value) if _constant(value):
             names = [target.id for target in targets if isinstance(target, f.Name)]
             return frozenset(names) if len(names) == len(targets) else None
+        case f.Import(module=module, asname=bound) if _is_there(module):
+            return frozenset((bound or module.partition(".")[0],))
+        case f.ImportFrom(module=module, level=0, names=taken) if _is_there(module):
+            star = any(name == "*" for name, _ in taken)
+            return None if star else frozenset(bound for _, bound in taken)
     return None
+
+
+def _is_there(module: str) -> bool:
+    """Whether importing a module surely does nothing but bind and load it."""
+    return is_library(module) and module != "__future__"
+
+
+def _with_packages(module: str) -> Iterator[str]:
+    """A module and the packages that it is in: what importing it loads."""
+    while module:
+        yield module
+        module = module.rpartition(".")[0]
 
 
 def _plain_member(stmt: f.Stmt) -> bool:
     """Whether it defines something in a class, and nothing by which the class is made."""
-    names = _defined(stmt)
+    names = None if isinstance(stmt, f.Import | f.ImportFrom) else _defined(stmt)
     return names is not None and (isinstance(stmt, f.Func) or not any(map(_special, names)))
 
 
@@ -225,18 +266,3 @@ def _unlined(value: object) -> object:
         return (type(value), *(_unlined(getattr(value, name)) for name in fields))
     # 1, 1.0 and True are equal and not the same constant, and so are 0.0 and -0.0.
     return type(value), repr(value) if isinstance(value, float) else value
-
-
-def texts_of(value: object) -> Iterator[bytes]:
-    """Every name and text in facts or in a document, however deeply they are nested."""
-    left = [value]
-    while left:
-        one = left.pop()
-        if isinstance(one, str):
-            yield one.encode("utf-8", "surrogatepass")
-        elif isinstance(one, tuple | list):
-            left.extend(one)
-        elif isinstance(one, dict):
-            left.extend((*one.keys(), *one.values()))
-        elif isinstance(one, msgspec.Struct):
-            left.extend(getattr(one, name) for name in one.__struct_fields__)

@@ -70,6 +70,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("auditor.introspector",),
     ("auditor.answers",),
     ("auditor.request",),
+    ("auditor.words",),
     ("auditor.unspoken",),
     ("auditor.memo",),
     ("auditor.tables",),

@@ -21,7 +21,11 @@ PARTS, SUB = "vllm/models/draft/parts/__init__.py", "vllm/models/draft/parts/sub
 
 FILES = {
     INIT: """
+        import colorsys
         import importlib
+        import json
+        import os.path
+        import sys
         from vllm.platforms import current_platform
         from . import tools
         from .parts import sub
@@ -37,6 +41,11 @@ FILES = {
         LIMIT = 3
         COMPUTED = getattr(tools, "joined" + "_up", None)
         PRESENT = hasattr(tools, "spare_tool")
+        LOADED = "wa" + "ve" in sys.modules
+        sys.modules["chu" + "nk"] = sys
+        counter = json.loads("1") + colorsys.ONE
+        for counter in (1, 2):
+            print(os.path.join("a", "b"), counter)
 
         if rocm():
             from .amd import Draft
@@ -111,6 +120,12 @@ def edited(path: Path, old: str, new: str) -> None:
         (INIT, "LIMIT = 3", "LIMIT = 4"),
         (NVIDIA, "", "\nADDED = 1\n"),
         (NVIDIA, "import torch", "ADDED = 1\nimport torch"),
+        # What other files have as a variable or as a library, and not as an attribute.
+        (TOOLS, "", "\nimport colorsys\n"),
+        (TOOLS, "", "\nimport heapq, os.path\nfrom typing import Any as Added\n"),
+        (TOOLS, "", "\ncounter = 1\n"),
+        (NVIDIA, "import torch", "import colorsys\nimport torch"),
+        (INIT, "", "\nimport uuid\n"),
     ],
 )
 def test_what_nothing_speaks_of_runs_nothing(
@@ -129,7 +144,13 @@ def test_what_nothing_speaks_of_runs_nothing(
     ("path", "old", "new"),
     [
         pytest.param(TOOLS, "", "\nlog = print('a')\n", id="a call"),
-        pytest.param(TOOLS, "", "\nimport os\n", id="an import"),
+        pytest.param(TOOLS, "", "\nfrom . import parts\n", id="an import of the tree"),
+        pytest.param(TOOLS, "", "\nimport numpy\n", id="an import of another library"),
+        pytest.param(TOOLS, "", "\nfrom os import *\n", id="a star import of a library"),
+        pytest.param(TOOLS, "", "\nimport wave\n", id="a library sys.modules is asked for"),
+        pytest.param(TOOLS, "", "\nimport chunk.a\n", id="a library sys.modules is given"),
+        pytest.param(TOOLS, "", "\nimport json as spare_tool\n", id="a library by another name"),
+        pytest.param(TOOLS, "", "\nclass Added:\n    import json\n", id="an import in a class"),
         pytest.param(TOOLS, "", "\nADDED = OLD\n", id="a name is read"),
         pytest.param(TOOLS, "", "\nADDED = f'{OLD}'\n", id="a text is put together"),
         pytest.param(TOOLS, "", "\nADDED = {**KNOWN}\n", id="a dict is copied"),

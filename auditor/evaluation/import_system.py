@@ -204,6 +204,9 @@ class ImportSystem(ForeignModules):
     def is_loaded(self, name: str) -> bool | Undecided:
         """Whether ``sys.modules`` has a module on the branch that is followed."""
         module = self.loaded(name)
+        if self.paths_read and not self.comes_with_tree(name):
+            # By code in one of the modules that were read.
+            self.program.asked_by_text(min(self.paths_read), name)
         if isinstance(module, ModuleValue):
             if module.under != self.open_guards[: len(module.under)]:
                 guard = module.under[-1]

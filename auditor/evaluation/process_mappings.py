@@ -99,6 +99,8 @@ class ProcessMappings(ImportStatements):
         """Set an entry of ``sys.modules``; on a branch of an open condition it is not known."""
         if value is self.loaded(name):
             return
+        if place.path:
+            self.program.asked_by_text(place.path, name)
         if self.open_guards:
             value = Opaque(f"a branch changes sys.modules[{name!r}]", place)
             parent, _, child = name.rpartition(".")

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from auditor.modules import program_of
 from auditor.program import Files
 from auditor.sources.tree import MemoryTree
-from auditor.unspoken import edit_between, mentioned, said, spoken
+from auditor.unspoken import edit_between, said, spoken
 from auditor.values import ModuleValue, Value
+from auditor.words import mentioned
 from differential.ours import Answers, answers
 from differential.sameness import show
 from differential.strategies import trees
@@ -31,6 +32,9 @@ _DEFINED = st.sampled_from(
         "def {name}(a, b=1):\n    return a",
         "class {name}:\n    def m(self):\n        return 1",
         "{name} = {name}",
+        "import json",
+        "import os.path as {name}",
+        "from typing import Any as {name}, {name} as Nowhere",
     )
 )
 
@@ -93,8 +97,8 @@ def _unspoken(tree: Tree, edited: Tree, path: str) -> frozenset[str] | None:
     own = [
         text for probe in probes[path] if probe[0] != "facts" for text in said(noted, path, probe)
     ]
-    asked = "\n".join(f"{name} {attribute}" for name, attribute in tree.probes).encode()
-    if mentioned(edit.names, own) or spoken({path: edit.names}, files, probes, {path}, (asked,)):
+    asked = [f"{name}.{attribute}".encode() for name, attribute in tree.probes]
+    if mentioned(edit.names, own) or spoken({path: edit}, files, probes, asked):
         return None
     return edit.names
 
