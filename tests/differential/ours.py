@@ -102,7 +102,7 @@ def _asked(run: ImportRun, module: str, name: str) -> tuple[Value, Doubts]:
     if owner is UNBOUND:
         return Error("KeyError", repr(module), ("KeyError", "Exception"), ()), frame.doubts
     try:
-        value = run.force(run.attribute(owner, name, frame, 0), frame)
+        value = _forced(run, run.attribute(owner, name, frame, 0))
     except PythonError as raised:
         return raised.error, frame.doubts
     return value, frame.doubts
