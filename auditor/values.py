@@ -65,6 +65,7 @@ class Opaque(msgspec.Struct, frozen=True, eq=False):
 
     ``truth`` is its truth where that alone is known (``unknown or True``). ``own`` as for
     :class:`Undecided`. ``usual`` is the value in a process that sets no environment variable.
+    ``alias`` is the class that ``Class[T]`` stands for, as a base and where it is called.
     """
 
     reason: str
@@ -74,6 +75,7 @@ class Opaque(msgspec.Struct, frozen=True, eq=False):
     truth: bool | None = None
     own: bool = False
     usual: Any = UNBOUND
+    alias: Any = UNBOUND
 
     def why(self) -> Undecided:
         """The condition that is open where this is asked for its truth."""

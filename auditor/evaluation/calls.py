@@ -81,6 +81,8 @@ class Calls(LoadedModules):
             case Instance(cls=cls) if (method := self.method(cls, "__call__")) is not None:
                 bound = structs.replace(method, bound=(func,))
                 return self.tree_call(bound, args, keywords, frame, place, call.text)
+            case Opaque(alias=ClassValue() as cls):
+                return self.make(cls, args, keywords, frame, place, call.text)
             case (
                 None
                 | bool()
@@ -98,6 +100,8 @@ class Calls(LoadedModules):
                     builtin_error("TypeError", f"{kind!r} object is not callable", place)
                 )
             case _:
+                if isinstance(func, Instance):
+                    self.refuse(lambda stand: stand(), func, ("__call__",), frame, line)
                 own = is_own(func) or any(map(is_own, args))
                 return Opaque(
                     "the result of a call that is not followed", place, call.text, own=own

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from auditor import facts as f
 from auditor.evaluation.binding import Binding
 from auditor.evaluation.frame import Frame, is_own
+from auditor.evaluation.truth import ITERATING
 from auditor.values import Opaque, Undecided, Value
 
 _MAX_ITEMS = 4096
 
-_ITERABLE = (list, tuple, dict, set, frozenset, str)
+_ITERABLE = (list, tuple, dict, set, frozenset, str, range)
 
 
 class _OpenError(Exception):
@@ -68,6 +69,7 @@ class Comprehensions(Binding):
         generator = node.generators[depth]
         over = self.force(over, frame)
         if not isinstance(over, _ITERABLE) or len(over) > _MAX_ITEMS:
+            self.refuse(iter, over, ITERATING, frame, line)
             raise _OpenError(
                 Opaque("not evaluated", frame.place(line), node.text, own=is_own(over))
             )

@@ -22,6 +22,7 @@ from auditor.evaluation.frame import (
     replace_names,
 )
 from auditor.evaluation.touches import nodes_of
+from auditor.evaluation.truth import ITERATING
 from auditor.values import UNBOUND, Guard, Opaque, PythonError, Undecided, Value
 
 _MAX_ITERATIONS = 4096
@@ -41,6 +42,7 @@ class Loops(Branches):
                 and len(values) <= _MAX_ITERATIONS
             ):
                 return self._for_each(frame, stmt, list(values))
+            self.refuse(iter, values, ITERATING, frame, stmt.line)
             reason, own = "what is iterated over is not known", is_own(values)
             why = Undecided(reason, frame.place(stmt.line), stmt.text, "", own)
         else:

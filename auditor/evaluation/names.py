@@ -12,7 +12,7 @@ from auditor import facts as f
 from auditor.classes import Found, Missing, lookup, own_value
 from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, Frame, is_own, join
 from auditor.evaluation.raised import error_attribute
-from auditor.evaluation.standins import inherits_builtin, is_ordinary
+from auditor.evaluation.standins import inherits_builtin, is_ordinary, may_serve
 from auditor.evaluation.touches import stores_on_self
 from auditor.evaluation.truth import Truth
 from auditor.values import (
@@ -198,7 +198,8 @@ class Names(Truth):
                 if method is not None:
                     return method
                 value = (owner.namespace or {}).get(name, UNBOUND)
-                if isinstance(value, Either) or value is UNBOUND or not is_ordinary(cls):
+                served = isinstance(value, Instance) and may_serve(value.cls)
+                if isinstance(value, Either) or value is UNBOUND or served or not is_ordinary(cls):
                     return Opaque(f"attribute {name} of {cls.qualname}", place, own=True)
                 return value
             case Missing() if is_ordinary(cls) and name in _NAMES_OF_CLASSES:

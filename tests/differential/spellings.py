@@ -400,10 +400,396 @@ ENDING = {
     ),
 }
 
-DECIDED = {**ITSELF, **HOOKS, **HANDLERS, **MODULES, **LOOPS, **MANAGERS}
+VALUES = {
+    "an expression is refused that the types of its values do not support": tree(
+        a="""
+        from . import module
+        def function():
+            pass
+        class A:
+            pass
+        class B:
+            def __init__(self, x):
+                pass
+        class E(Exception):
+            pass
+        said = []
+        try:
+            function[1]
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            module[0]
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            A[1]
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            E[1]
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            A()[0]
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            [*3]
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            [*A()]
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            {**function}
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            {**[1]}
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            -A()
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            A() + 1
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            A() < A()
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            1 in function
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            1 in A()
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            A()()
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            A(1)
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            A(x=1)
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            B()
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            B(1, 2)
+        except TypeError as error:
+            said.append(type(error).__name__)
+        """,
+        module="",
+    ),
+    "a statement is refused that the types of its values do not support": tree(
+        a="""
+        from . import module
+        def function():
+            pass
+        class A:
+            pass
+        class B:
+            def __init__(self, x):
+                pass
+        class E(Exception):
+            pass
+        said = []
+        try:
+            for q in 3:
+                pass
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            for q in A():
+                pass
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            for q in module:
+                pass
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            first, second = A()
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            first, second = function
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            with 3:
+                pass
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            with A():
+                pass
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            with function:
+                pass
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            raise A
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            raise A()
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            raise function
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            one = 3
+            del one[0]
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            pair = (1, 2)
+            del pair[0]
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            pair = (1, 2)
+            pair[0] = 3
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            pair = ([], 2)
+            pair[0] += [3]
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            function[0] = 1
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            A()[0] = 1
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            one = A()
+            one += 1
+        except TypeError as error:
+            said.append(type(error).__name__)
+        """,
+        module="",
+    ),
+    "a class says itself what an item of it is": tree(
+        a="""
+        class C:
+            def __class_getitem__(cls, item):
+                return item
+        class D:
+            @classmethod
+            def __class_getitem__(cls, item):
+                return cls
+        x, y = C[1], D[1]
+        class B(D[int]):
+            pass
+        """
+    ),
+    "an alias of a class is its base": tree(
+        a="""
+        from typing import AnyStr, Generic
+        class Base(Generic[AnyStr]):
+            alpha = 1
+        class A(Base[int]):
+            pass
+        class B(A):
+            pass
+        """
+    ),
+    "items of lists, and keys of any kind, are deleted": tree(
+        a="""
+        def function():
+            pass
+        x = [1, 2, 3, 4]
+        del x[0]
+        y = [1, 2, 3, 4]
+        del y[1:3]
+        z = {function: 1, "b": 2}
+        del z[function]
+        """
+    ),
+    "a decorator without effects gives something else": tree(
+        a="""
+        def nothing(f):
+            return None
+        def number(f):
+            return 3
+        def same(f):
+            f.tag = 1
+            return f
+        @nothing
+        def f():
+            pass
+        @number
+        def g():
+            pass
+        @nothing
+        class C:
+            pass
+        @same
+        class D:
+            pass
+        @same
+        def h():
+            pass
+        x = (f is None, g == 3, C is None, D is None, h is None)
+        """
+    ),
+    "methods, lists, instances and lambdas decorate": tree(
+        a="""
+        class Registry:
+            items = {}
+            def register(self, name):
+                def decorate(function):
+                    self.items[name] = function
+                    return function
+                return decorate
+            def plain(self, function):
+                self.items["plain"] = function
+                return function
+            def __call__(self, function):
+                self.items["call"] = function
+        registry, listed = Registry(), []
+        @registry.register("a")
+        def f():
+            pass
+        @registry.plain
+        def g():
+            pass
+        @registry
+        def h():
+            pass
+        @registry.register("c")
+        class C:
+            pass
+        @registry
+        class D:
+            pass
+        @listed.append
+        def i():
+            pass
+        @listed.append
+        class E:
+            pass
+        @lambda function: listed.append(function)
+        def j():
+            pass
+        x = Registry.items
+        """
+    ),
+    "range is iterated over, and the names in it are looked up": tree(
+        a="""
+        x = [*range(2)]
+        y, z = range(2)
+        w = [i for i in range(3)]
+        try:
+            class A:
+                one = 1
+                two = [one for _ in range(3)]
+        except NameError as error:
+            v = type(error).__name__
+        """
+    ),
+}
+
+DECIDED = {**ITSELF, **HOOKS, **HANDLERS, **MODULES, **LOOPS, **MANAGERS, **VALUES}
+
+VALUES_OPEN = {
+    "a metaclass compares its classes, and says what is true of them": tree(
+        a="""
+        class Meta(type):
+            def __eq__(cls, other):
+                return True
+            def __bool__(cls):
+                return False
+            def __getitem__(cls, item):
+                return item
+            __hash__ = type.__hash__
+        class A(metaclass=Meta):
+            pass
+        class B(metaclass=Meta):
+            pass
+        x = (A == B, A != B, A == 1, A in [1], 1 in (A,))
+        y = (bool(A), not A, 1 if A else 2, A or 3)
+        z = A[1]
+        """
+    ),
+    "an item of a class may be anything": tree(
+        a="""
+        from enum import Enum
+        from typing import Generic, TypeVar
+        T = TypeVar("T")
+        class Base(Generic[T]):
+            pass
+        class Color(Enum):
+            RED = 1
+        class A(list):
+            pass
+        x, y, z = Base[int], Color["RED"], A[int]
+        w = (Base[int] is Base, Base[int] == Base)
+        """
+    ),
+    "methods are bound anew each time": tree(
+        a="""
+        class A:
+            @classmethod
+            def g(cls):
+                pass
+            @staticmethod
+            def h():
+                pass
+            def f(self):
+                pass
+        a = A()
+        x = (A.g == A.g, A.g is A.g, A.h is A.h, a.f == a.f, a.f is a.f, a.h is A.h)
+        y = (A.f is A.f, A.f == A.f, a.g == A.g)
+        """
+    ),
+    "what a class makes may be no instance of it": tree(
+        a="""
+        class A:
+            def __new__(cls):
+                return 0
+        class B:
+            def __new__(cls):
+                return None
+        x = A()
+        y = 5 if x else 6
+        z = B() is None
+        class D:
+            def __get__(self, owner, cls):
+                return None
+        class C:
+            d = D()
+        w = C.d is None
+        """
+    ),
+}
 
 OPEN = {
     **ENDING,
+    **VALUES_OPEN,
     "a hook that may raise another exception does so where it is only asked": tree(
         FLAG,
         a="""
