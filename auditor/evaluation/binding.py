@@ -18,7 +18,13 @@ from auditor.classes import (
     own_value,
 )
 from auditor.evaluation.containers import as_one, beyond
-from auditor.evaluation.creation import given_bases, is_hooked, metaclass_of, run_hooks
+from auditor.evaluation.creation import (
+    given_bases,
+    is_hooked,
+    metaclass_of,
+    name_descriptors,
+    run_hooks,
+)
 from auditor.evaluation.expressions import Expressions
 from auditor.evaluation.frame import Frame, doubtful, is_own, is_plain, join, opposite
 from auditor.evaluation.machine import MAX_OWN_FORKS_ASKED
@@ -96,9 +102,9 @@ class Binding(Expressions):
             defaults = tuple(
                 (name, self.evaluate(node, frame, stmt.line)) for name, node in stmt.defaults
             )
-        # A class body is no scope of the functions in it.
-        scopes = frame.scopes if frame.is_call else frame.scopes[1:]
-        function = Function(frame.module, stmt, stmt.decorators, scopes, (), frame.prefix, defaults)
+        function = Function(
+            frame.module, stmt, stmt.decorators, frame.enclosing, (), frame.prefix, defaults
+        )
         value = self._decorated_function(function, frame) if stmt.decorators else function
         self.bind(frame, stmt.name, value, stmt, stmt.line)
 
@@ -163,7 +169,7 @@ class Binding(Expressions):
             bases = tuple([self.force(b, frame) if type(b) is Pending else b for b in bases])
             bases = given_bases(self, stmt.name, bases, frame, stmt.line)
         cls = ClassValue(frame.module, qualname, stmt, bases, decorators)
-        cls.under = self.open_guards
+        cls.under, cls.scopes = self.open_guards, frame.enclosing
         cls.metaclass, cls.hooked = metaclass_of(cls, keywords), is_hooked(self, cls)
         refused = base_error(stmt.name, bases)
         # The metaclass is found before the body runs, and called after.
@@ -171,7 +177,7 @@ class Binding(Expressions):
             raise PythonError(builtin_error("TypeError", refused, frame.place(stmt.line)))
         if not stmt.plain:
             cls.namespace = {}
-            scopes = (cls.namespace, *(frame.scopes if frame.is_call else frame.scopes[1:]))
+            scopes = (cls.namespace, *cls.scopes)
             inner = Frame(
                 frame.module, cls.namespace, scopes, frame.guards, frame.doubts,
                 trying=frame.trying, probing=frame.probing, depth=frame.depth,
@@ -184,7 +190,9 @@ class Binding(Expressions):
         self._doubt_bases(cls, frame, stmt.line)
         if len(bases) > 1 and not any(isinstance(base, Deferred) for base in bases):
             self._check_order(cls, frame, stmt.line)
-        if cls.hooked or isinstance(cls.metaclass, ClassValue):
+        if not stmt.plain:
+            name_descriptors(self, cls, frame, stmt.line)
+        if cls.hooked or keywords or isinstance(cls.metaclass, ClassValue):
             run_hooks(self, cls, keywords, frame, stmt.line)
         self.bind(frame, stmt.name, self._decorated_class(cls, frame), stmt, stmt.line)
 
@@ -309,7 +317,7 @@ class Binding(Expressions):
     def _unpack(
         self, frame: Frame, items: tuple[f.Expr, ...], value: Value, stmt: f.Stmt, line: int
     ) -> None:
-        value = self.force(value, frame)
+        value = self.listed(value, frame)
         if isinstance(value, tuple | list | str | dict | range):
             if len(value) != len(items):
                 few = "not enough" if len(value) < len(items) else "too many"
@@ -341,6 +349,8 @@ class Binding(Expressions):
                         other = Guard(guard.where, guard.text, None, not guard.negated)
                         both = join(((guard, value), (other, own_value(option, name))))
                         self._set_in_class(option, name, both, frame, place)
+            case Instance(cls=cls):
+                cls.given = {name} if cls.given is None else cls.given | {name}
             case value_of if is_plain(value_of):
                 # For its exception alone: no plain value takes a new attribute.
                 self._python(lambda a, b: setattr(a, b, None), value_of, name, frame, line)

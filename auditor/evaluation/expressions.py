@@ -29,7 +29,7 @@ from auditor.evaluation.frame import (
 )
 from auditor.evaluation.names import Names
 from auditor.evaluation.raised import error_text
-from auditor.evaluation.standins import is_undecorated, may_define, stand_in
+from auditor.evaluation.standins import is_key, is_undecorated, may_define, stand_in
 from auditor.evaluation.truth import COMPUTING, IN_PLACE, ITERATING, OPERATORS
 from auditor.values import (
     UNBOUND,
@@ -125,15 +125,17 @@ class Expressions(Names):
         return container
 
     def _lambda(self, node: f.Lambda, frame: Frame, line: int) -> Value:
-        return Closure(frame.module, node, frame.scopes if frame.is_call else frame.scopes[1:])
+        return Closure(frame.module, node, frame.enclosing)
 
     def _walrus(self, node: f.Walrus, frame: Frame, line: int) -> Value:
         value = self.evaluate(node.value, frame, line)
+        names = frame.names if frame.outer is None else frame.outer
+        names = frame.shared.get(node.name, names)
         bound, guard = value, frame.perhaps
         if guard is not None:
-            before = frame.names.get(node.name, UNBOUND)
+            before = names.get(node.name, UNBOUND)
             bound = join(((guard, value), (opposite(guard), before)))
-        frame.names[node.name] = bound
+        names[node.name] = bound
         return value
 
     def _unknown(self, node: f.Unknown, frame: Frame, line: int) -> Value:
@@ -307,6 +309,9 @@ class Expressions(Names):
         items = self.items(node.items, frame, line)
         if isinstance(items, Opaque):
             return items
+        if node.kind == "set" and not all(map(is_key, items)):
+            own = any(map(is_own, items))
+            return Opaque("a set of values not known", frame.place(line), own=own)
         if node.kind == "list":
             return self.new(items)
         if node.kind == "tuple":
@@ -318,7 +323,7 @@ class Expressions(Names):
         items: list[Value] = []
         for node in nodes:
             if type(node) is f.Unary and node.op == "*":
-                several = self.force(self.evaluate(node.value, frame, line), frame)
+                several = self.listed(self.evaluate(node.value, frame, line), frame)
                 if not isinstance(several, list | tuple | dict | set | frozenset | str | range):
                     self.refuse(lambda stand: [*stand], several, ITERATING, frame, line)
                     return Opaque("unknown items", frame.place(line), own=is_own(several))
@@ -339,7 +344,7 @@ class Expressions(Names):
                 result.update(inner if isinstance(inner, dict) else {})
             else:
                 at = self.force(self.evaluate(key, frame, line), frame)
-                known = known and not isinstance(at, Opaque | Either)
+                known = known and is_key(at)
                 value = self.evaluate(node, frame, line)
                 self._python(result.__setitem__, at, value, frame, line)
         if known:

@@ -6,10 +6,10 @@ from operator import delitem, setitem
 
 from auditor.evaluation.frame import Frame, is_own
 from auditor.evaluation.import_statements import ImportStatements
+from auditor.evaluation.standins import is_key
 from auditor.values import (
     UNBOUND,
     Doubt,
-    Either,
     Foreign,
     ModuleValue,
     Opaque,
@@ -73,7 +73,7 @@ class ProcessMappings(ImportStatements):
             module.wild = Opaque("globals() by an unknown name", frame.place(line))
         elif isinstance(owner, dict | list):
             self.containers.changes(owner, self.open_guards, self.steps)
-            if isinstance(key, Opaque | Either):
+            if not is_key(key):
                 reason, own = "an item by an unknown index", is_own(key)
                 self.forget(owner, reason, frame, line, own=own)
             else:
@@ -89,7 +89,7 @@ class ProcessMappings(ImportStatements):
             self._python(dict.__delitem__, self.namespaces[id(owner)].names, index, frame, line)
         elif isinstance(owner, dict | list):
             self.containers.changes(owner, self.open_guards, self.steps)
-            if isinstance(index, Opaque | Either):
+            if not is_key(index):
                 reason, own = "an item by an unknown index is deleted", is_own(index)
                 self.forget(owner, reason, frame, line, own=own)
             else:

@@ -23,6 +23,7 @@ from auditor.values import (
     Foreign,
     Function,
     Instance,
+    Iterated,
     ModuleValue,
     Opaque,
     Spec,
@@ -48,6 +49,8 @@ def stand_in(value: Value, asked: tuple[str, ...] = ()) -> object:
             return getattr(builtins, name)
         case ClassValue() if is_ordinary(value):
             return type(value.facts.name, _builtin_bases(value), {})
+        case Iterated(like=like):
+            return like
         case Instance(cls=cls) if asked and _is_bare(cls, asked):
             kind: Any = type(cls.facts.name, _builtin_bases(cls), {})
             return kind.__new__(kind)
@@ -85,6 +88,21 @@ def may_serve(cls: ClassValue) -> bool:
     """Whether an instance of the class may be a descriptor, or something else altogether."""
     found = lookup(cls, "__get__")
     return not isinstance(found, Missing) or bool(found.foreign) or not makes_itself(cls)
+
+
+def is_key(value: Value) -> bool:
+    """Whether a value is told apart from others, as a key, as it is in the run."""
+    match value:
+        case Opaque() | Either():
+            return False
+        case Instance(cls=cls):
+            return all(isinstance(lookup(cls, name), Missing) for name in ("__eq__", "__hash__"))
+        case ClassValue():
+            return not may_define(value, "__eq__", "__hash__")
+        case tuple():
+            return all(map(is_key, value))
+        case _:
+            return True
 
 
 def takes_nothing(cls: ClassValue) -> bool:

@@ -119,7 +119,8 @@ class TreeCalls(Summaries):
         if len(defined) != 1:
             return None
         prefix = f"{owner.qualname}."
-        return Function(owner.module, defined[0], defined[0].decorators, prefix=prefix)
+        decorators, scopes = defined[0].decorators, owner.scopes
+        return Function(owner.module, defined[0], decorators, scopes, prefix=prefix)
 
     def _can_wait(
         self, function: Function, summary: Summary, given: tuple[Value, ...], keywords: _Keywords

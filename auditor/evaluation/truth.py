@@ -15,7 +15,7 @@ from msgspec import structs
 
 from auditor import releases
 from auditor.classes import Missing, lookup
-from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, IDENTITIES, Frame, is_plain
+from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, IDENTITIES, Frame, is_own, is_plain
 from auditor.evaluation.machine import Machine
 from auditor.evaluation.standins import makes_itself, may_define, outside, stand_in
 from auditor.values import (
@@ -27,6 +27,7 @@ from auditor.values import (
     Function,
     Guard,
     Instance,
+    Iterated,
     Method,
     ModuleValue,
     Opaque,
@@ -153,6 +154,8 @@ class Truth(Machine):
                 return True
             case Instance(cls=cls, where=where):
                 return self._instance_truth(cls, where)
+            case Iterated(items=items, over=over):
+                return over is UNBOUND or bool(items)
             case ClassValue() if may_define(value, "__bool__", "__len__"):
                 return Undecided(f"the truth of {value.qualname} is not known", own=True)
             case _ if isinstance(value, IDENTITIES):
@@ -299,6 +302,17 @@ class Truth(Machine):
                 return Undecided(f"whether both {left.facts.name} are one", own=True)
         return False
 
+    def listed(self, value: Value, frame: Frame) -> Value:
+        """What is iterated over: of an iterator or a view the items, as far as they are known."""
+        value = self.force(value, frame)
+        if type(value) is not Iterated:
+            return value
+        over = value.over
+        unchanged = over is not UNBOUND and not self.containers.changed_since(over, value.step)
+        if unchanged or value.step == self.steps:
+            return value.items
+        return Opaque("an iterator that may be used up", own=is_own(value))
+
     def refuse(
         self,
         function: Callable[[Any], object],
@@ -355,6 +369,9 @@ class Truth(Machine):
         for value in (item, container):
             if isinstance(value, Opaque):
                 return Undecided(value.reason, value.where, value.text, "", value.own)
+        container = self.listed(container, frame)
+        if isinstance(container, Opaque):
+            return Undecided(container.reason, container.where, container.text)
         if id(container) in self.namespaces and isinstance(item, str):
             return self._bound_in(self.namespaces[id(container)], item)
         if isinstance(container, dict | set | frozenset):

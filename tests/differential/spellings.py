@@ -711,6 +711,145 @@ VALUES = {
             v = type(error).__name__
         """
     ),
+    "comprehensions are scopes of the functions and comprehensions in them": tree(
+        a="""
+        x = [[i for _ in (1,)] for i in (1, 2)]
+        y = [f() for f in [lambda: i for i in (1, 2)]]
+        class A:
+            z = [[i for _ in (1,)] for i in (1, 2)]
+        z = A.z
+        """
+    ),
+    "methods of a class that a function makes read the function's names": tree(
+        a="""
+        def make(n):
+            class A:
+                v = n
+                def get(self):
+                    return n
+                @classmethod
+                def of(cls):
+                    return n + 1
+                def __init_subclass__(cls):
+                    cls.w = n
+            return A
+        A, B = make(1), make(2)
+        class C(B):
+            pass
+        x = (A.v, B.v, A().get(), B().get(), A.of(), B.of(), C.w)
+        """
+    ),
+    "what is iterated over changes": tree(
+        a="""
+        x = [1, 2, 3]
+        for i in x:
+            if i == 1:
+                x.append(4)
+        y = [1, 2, 3, 4]
+        for j in y:
+            y.remove(j)
+        said = []
+        d, s = {"a": 1}, {1}
+        try:
+            for k in d:
+                d["b"] = 2
+        except RuntimeError as error:
+            said.append(type(error).__name__)
+        try:
+            for k, v in d.items():
+                d[v] = 2
+        except RuntimeError as error:
+            said.append(type(error).__name__)
+        try:
+            for k in s:
+                s.add(2)
+        except RuntimeError as error:
+            said.append(type(error).__name__)
+        for k in d:
+            d[k] = 3
+        """
+    ),
+    "an iterator is used where it is made": tree(
+        a="""
+        d = {"a": 1, "b": 2}
+        x = (list(d.keys()), tuple(d.values()), sorted(d.items()), dict(d.items()))
+        y = (list(zip("ab", [1, 2])), list(enumerate("ab")), list(reversed([1, 2])))
+        z = (",".join(k for k in d), sum(v for v in d.values()), max(len(k) for k in d))
+        w = ("a" in d.keys(), [*d.items()], {**dict(zip("ab", [1, 2]))})
+        u, t = d.values()
+        s = [k for k, _ in d.items()]
+        r = []
+        r.extend(d.keys())
+        """
+    ),
+    "a walrus in a comprehension binds outside of it": tree(
+        a="""
+        x = [m := i for i in (1, 2)]
+        y = m
+        z = any((n := i) > 1 for i in (1, 2, 3))
+        w = n
+        def f():
+            global k
+            return [[k := j for j in (1, 2)] for _ in (1,)]
+        v = f()
+        u = k
+        """
+    ),
+    "objects in a class body are told their names": tree(
+        a="""
+        class D:
+            def __set_name__(self, owner, name):
+                owner.seen = name
+        class A:
+            d = D()
+        x = A.seen
+        class E:
+            def __set_name__(self, owner, name):
+                raise ValueError(name)
+        try:
+            class B:
+                e = E()
+        except Exception:
+            y = 1
+        """
+    ),
+    "a call is refused by its arguments": tree(
+        a="""
+        def f(a=0, /, **k):
+            return k
+        def g(a, /):
+            return a
+        class A:
+            pass
+        def h():
+            class B(A, tag=1):
+                pass
+        calls = [
+            lambda: g(a=1),
+            lambda: f(**{"a": 1}, **{"a": 2}),
+            lambda: f(**{1: 2}),
+            lambda: f(*3),
+            lambda: f(**3),
+            lambda: len(g),
+            lambda: len(i for i in "ab"),
+            lambda: list(A()),
+            lambda: issubclass(3, int),
+            h,
+        ]
+        said = []
+        for call in calls:
+            try:
+                call()
+            except TypeError as error:
+                said.append(type(error).__name__)
+        x = (f(1, a=2), f(*{"k": 1}), f(**{"b": 1}, c=2))
+        """
+    ),
+    "attributes of constants are values": tree(
+        a="""
+        x = (1).real + (2).numerator
+        """
+    ),
 }
 
 DECIDED = {**ITSELF, **HOOKS, **HANDLERS, **MODULES, **LOOPS, **MANAGERS, **VALUES}
@@ -783,6 +922,77 @@ VALUES_OPEN = {
         class C:
             d = D()
         w = C.d is None
+        """
+    ),
+    "an iterator is used up, and a view changes": tree(
+        a="""
+        g = (i for i in [1, 2])
+        x = (list(g), list(g), type(g), bool(i for i in []))
+        e = enumerate("ab")
+        y = (list(e), list(e))
+        d = {"a": 1}
+        k = d.keys()
+        d["b"] = 2
+        z = (list(k), "b" in k, len(k), k & {"a"}, bool({}.keys()))
+        """
+    ),
+    "objects of the tree say which keys are equal": tree(
+        a="""
+        class A:
+            def __eq__(self, other):
+                return True
+            def __hash__(self):
+                return hash("k")
+        x = {"k": 1, A(): 2}
+        y = {A(), A()}
+        z = {"k": 1}
+        z[A()] = 2
+        w = {a: 1 for a in (A(), A())}
+        """
+    ),
+    "an instance gets an attribute of its own": tree(
+        a="""
+        class A:
+            y = []
+            def add(self):
+                self.y.append(1)
+            def put(self):
+                self.y = [3]
+        class B:
+            z = []
+            def __init__(self):
+                self.z = [1]
+        class C(B):
+            def __init__(self):
+                super().__init__()
+        class D:
+            y = []
+        a, d = A(), D()
+        a.add()
+        a.put()
+        d.y = [1]
+        x = (a.y, A.y, C().z, d.y)
+        """
+    ),
+    "private names are those of their class": tree(
+        a="""
+        class A:
+            __p = 1
+            q = __p
+        x = A._A__p
+        y = hasattr(A, "__p")
+        z = A.q
+        """
+    ),
+    "a class may take others for subclasses": tree(
+        a="""
+        from abc import ABC
+        class A(ABC):
+            pass
+        class B:
+            pass
+        A.register(B)
+        x = issubclass(B, A)
         """
     ),
 }
