@@ -209,6 +209,12 @@ def own_attribute(cls: ClassValue, name: str) -> Found | Open | None:
         value, where = cls.extra[name]
         return _presence(cls, value, where, "assigned from outside the class body")
     namespace = body_namespace(cls)
+    if name[:1] == "_" and name[-2:] != "__" and name[name.find("__") :] in namespace:
+        private = name.find("__")
+        if private >= 0:
+            # ``__x`` in a class body is bound, and read, as ``_Class__x``.
+            where = Place(cls.module.path, body_lines(cls).get(name[private:], cls.facts.line))
+            return Open(Undecided(f"{name[private:]} is a private name", where))
     if name in namespace:
         where = Place(cls.module.path, body_lines(cls).get(name, cls.facts.line))
         return _presence(cls, namespace[name], where, "defined in the class body")

@@ -65,6 +65,7 @@ class Opaque(msgspec.Struct, frozen=True, eq=False):
 
     ``truth`` is its truth where that alone is known (``unknown or True``). ``own`` as for
     :class:`Undecided`. ``usual`` is the value in a process that sets no environment variable.
+    ``alias`` is the class that ``Class[T]`` stands for, as a base and where it is called.
     """
 
     reason: str
@@ -74,6 +75,7 @@ class Opaque(msgspec.Struct, frozen=True, eq=False):
     truth: bool | None = None
     own: bool = False
     usual: Any = UNBOUND
+    alias: Any = UNBOUND
 
     def why(self) -> Undecided:
         """The condition that is open where this is asked for its truth."""
@@ -212,7 +214,8 @@ class ClassValue(msgspec.Struct, eq=False):
     ``extra`` are attributes set from outside the body (``Class.attr = …``, ``setattr``); ``wild``
     says why it may have more than are known, and ``under`` are the branches of open conditions in
     which alone it exists. ``hooked`` says that making a subclass runs ``__init_subclass__``, and
-    ``followed`` that all its decorators were. ``lines`` are where its body binds names.
+    ``followed`` that all its decorators were. ``lines`` are where its body binds names. ``scopes``
+    are as for :class:`Function`, and ``given`` the names that instances were given from outside.
     """
 
     module: ModuleValue
@@ -230,6 +233,8 @@ class ClassValue(msgspec.Struct, eq=False):
     followed: bool = False
     unfinished: Callable[[], object] | None = None
     lines: dict[str, int] | None = None
+    scopes: tuple[dict[str, Value], ...] = ()
+    given: set[str] | None = None
 
     def finish(self) -> None:
         """Run what was put off until something looks into the class: its decorators."""
@@ -273,6 +278,18 @@ class Method(msgspec.Struct, frozen=True, eq=False):
 
     owner: Value
     name: str
+
+
+class Iterated(msgspec.Struct, frozen=True, eq=False):
+    """An iterator, or a view of a dict: what it gives in the statement ``step`` that makes it.
+
+    ``like`` is an empty one of its type, and ``over`` the dict of a view.
+    """
+
+    items: list[Value]
+    step: int
+    like: object
+    over: Value = UNBOUND
 
 
 class Instance(msgspec.Struct, frozen=True, eq=False):

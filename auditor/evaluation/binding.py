@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 from msgspec import structs
 
@@ -17,13 +18,19 @@ from auditor.classes import (
     own_value,
 )
 from auditor.evaluation.containers import as_one, beyond
-from auditor.evaluation.creation import given_bases, is_hooked, metaclass_of, run_hooks
+from auditor.evaluation.creation import (
+    given_bases,
+    is_hooked,
+    metaclass_of,
+    name_descriptors,
+    run_hooks,
+)
 from auditor.evaluation.expressions import Expressions
 from auditor.evaluation.frame import Frame, doubtful, is_own, is_plain, join, opposite
 from auditor.evaluation.machine import MAX_OWN_FORKS_ASKED
 from auditor.evaluation.names import no_attribute
 from auditor.evaluation.standins import base_error
-from auditor.evaluation.truth import IN_PLACE
+from auditor.evaluation.truth import IN_PLACE, ITERATING
 from auditor.values import (
     UNBOUND,
     Builtin,
@@ -36,6 +43,8 @@ from auditor.values import (
     Foreign,
     Function,
     Guard,
+    Instance,
+    Method,
     ModuleValue,
     Opaque,
     Origin,
@@ -47,8 +56,11 @@ from auditor.values import (
     builtin_error,
 )
 
-#: What of the tree may decorate.
-_DECORATING = (Function, ClassValue, Closure, Pending)
+#: What of the tree is called as a decorator, and what the first name of one may mean.
+_CALLED = (Function, Closure, ClassValue, Instance, Method)
+_DECORATING = (Function, ClassValue, Closure, Pending, Instance, list, dict, set)
+#: A name that no source can spell.
+_ARGUMENT = "the argument"
 #: What a base can be as it is.
 _READY = frozenset((ClassValue, Foreign, Builtin, Opaque, Deferred, Either))
 
@@ -90,9 +102,9 @@ class Binding(Expressions):
             defaults = tuple(
                 (name, self.evaluate(node, frame, stmt.line)) for name, node in stmt.defaults
             )
-        # A class body is no scope of the functions in it.
-        scopes = frame.scopes if frame.is_call else frame.scopes[1:]
-        function = Function(frame.module, stmt, stmt.decorators, scopes, (), frame.prefix, defaults)
+        function = Function(
+            frame.module, stmt, stmt.decorators, frame.enclosing, (), frame.prefix, defaults
+        )
         value = self._decorated_function(function, frame) if stmt.decorators else function
         self.bind(frame, stmt.name, value, stmt, stmt.line)
 
@@ -106,7 +118,7 @@ class Binding(Expressions):
         line = function.facts.start
         decorators = [self.evaluate(node, frame, line) for node in function.decorators]
         followed = [self.force(d, frame) for d in decorators]
-        if not any(isinstance(d, Function) and not self.summary(d).harmless for d in followed):
+        if not any(isinstance(d, _CALLED) and not self.only_changes(d) for d in followed):
             return function
         value: Value = function
         for index in range(len(followed) - 1, -1, -1):
@@ -116,20 +128,29 @@ class Binding(Expressions):
             value = value if made is before else made
         return value
 
-    @staticmethod
-    def _is_of_tree(node: f.Expr, frame: Frame) -> bool:
-        """Whether a decorator is a function of the tree, by its first name."""
+    def _is_of_tree(self, node: f.Expr, frame: Frame) -> bool:
+        """Whether a decorator is an object of the tree, by its first name.
+
+        Of an instance, the one attribute that counts is a method.
+        """
+        if isinstance(node, f.Lambda):
+            return True
+        attr = ""
         while not isinstance(node, f.Name):
             if isinstance(node, f.Call):
                 node = node.func
             elif isinstance(node, f.Attr):
+                attr = node.attr
                 node = node.value
             else:
                 return False
         name = node.id
         for scope in (*frame.scopes, frame.module.names):
             if name in scope:
-                return isinstance(scope[name], _DECORATING)
+                first = scope[name]
+                if isinstance(first, Instance) and attr:
+                    return self.method(first.cls, attr) is not None
+                return isinstance(first, _DECORATING)
         return False
 
     def _class(self, frame: Frame, stmt: f.Class) -> None:
@@ -138,6 +159,8 @@ class Binding(Expressions):
             decorators = tuple([self.evaluate(n, frame, stmt.start) for n in stmt.decorators])
         listed = self.items(stmt.bases, frame, stmt.line)
         bases = (listed,) if isinstance(listed, Opaque) else tuple(listed)
+        if Opaque in map(type, bases):
+            bases = tuple([b.alias if _is_alias(b) else b for b in bases])
         keywords: tuple[tuple[str, Value], ...] = ()
         if stmt.keywords:
             keywords = tuple([(n, self._ready(e, frame, stmt.line)) for n, e in stmt.keywords])
@@ -146,7 +169,7 @@ class Binding(Expressions):
             bases = tuple([self.force(b, frame) if type(b) is Pending else b for b in bases])
             bases = given_bases(self, stmt.name, bases, frame, stmt.line)
         cls = ClassValue(frame.module, qualname, stmt, bases, decorators)
-        cls.under = self.open_guards
+        cls.under, cls.scopes = self.open_guards, frame.enclosing
         cls.metaclass, cls.hooked = metaclass_of(cls, keywords), is_hooked(self, cls)
         refused = base_error(stmt.name, bases)
         # The metaclass is found before the body runs, and called after.
@@ -154,7 +177,7 @@ class Binding(Expressions):
             raise PythonError(builtin_error("TypeError", refused, frame.place(stmt.line)))
         if not stmt.plain:
             cls.namespace = {}
-            scopes = (cls.namespace, *(frame.scopes if frame.is_call else frame.scopes[1:]))
+            scopes = (cls.namespace, *cls.scopes)
             inner = Frame(
                 frame.module, cls.namespace, scopes, frame.guards, frame.doubts,
                 trying=frame.trying, probing=frame.probing, depth=frame.depth,
@@ -167,7 +190,9 @@ class Binding(Expressions):
         self._doubt_bases(cls, frame, stmt.line)
         if len(bases) > 1 and not any(isinstance(base, Deferred) for base in bases):
             self._check_order(cls, frame, stmt.line)
-        if cls.hooked or isinstance(cls.metaclass, ClassValue):
+        if not stmt.plain:
+            name_descriptors(self, cls, frame, stmt.line)
+        if cls.hooked or keywords or isinstance(cls.metaclass, ClassValue):
             run_hooks(self, cls, keywords, frame, stmt.line)
         self.bind(frame, stmt.name, self._decorated_class(cls, frame), stmt, stmt.line)
 
@@ -184,7 +209,7 @@ class Binding(Expressions):
         """
         if not cls.decorators:
             return cls
-        followed = [d for d in cls.decorators if isinstance(d, Function | Pending | Closure)]
+        followed = [d for d in cls.decorators if isinstance(d, (*_CALLED, Pending))]
         if not followed:
             return cls
         if all(self.only_changes(decorator) for decorator in followed):
@@ -197,7 +222,7 @@ class Binding(Expressions):
         for decorator in reversed(cls.decorators):
             value = self._decorated_by(decorator, value, frame, cls.facts.start)
         known = [self.force(decorator, frame) for decorator in cls.decorators]
-        all_followed = all(isinstance(one, Function | Closure) for one in known)
+        all_followed = all(isinstance(one, _CALLED) for one in known)
         cls.followed = all_followed and isinstance(value, ClassValue)
         return value
 
@@ -212,7 +237,20 @@ class Binding(Expressions):
         if isinstance(function, Closure) and len(function.facts.params) == 1:
             made = self.apply(function, (value,), frame)
             return value if isinstance(made, Opaque | Foreign) else made
+        if isinstance(function, ClassValue | Instance | Method):
+            made = self.force(self._called_with(function, value, frame, line), frame)
+            return value if isinstance(made, Opaque | Foreign) else made
         return value
+
+    def _called_with(self, function: Value, value: Value, frame: Frame, line: int) -> Value:
+        """The value of a call with one argument that is evaluated already."""
+        scope = {_ARGUMENT: value}
+        inner = Frame(
+            frame.module, scope, (scope,), frame.guards, frame.doubts, trying=frame.trying,
+            probing=frame.probing, is_call=frame.is_call, depth=frame.depth, unusual=frame.unusual,
+        )  # fmt: skip
+        call = f.Call(f.Name(_ARGUMENT), (f.Name(_ARGUMENT),), (), "")
+        return self.call(function, call, inner, line)
 
     def _doubt_bases(self, cls: ClassValue, frame: Frame, line: int) -> None:
         """A base that may be no class may be refused."""
@@ -279,8 +317,8 @@ class Binding(Expressions):
     def _unpack(
         self, frame: Frame, items: tuple[f.Expr, ...], value: Value, stmt: f.Stmt, line: int
     ) -> None:
-        value = self.force(value, frame)
-        if isinstance(value, tuple | list | str):
+        value = self.listed(value, frame)
+        if isinstance(value, tuple | list | str | dict | range):
             if len(value) != len(items):
                 few = "not enough" if len(value) < len(items) else "too many"
                 got = f", got {len(value)}" if len(value) < len(items) else ""
@@ -288,6 +326,7 @@ class Binding(Expressions):
                 raise PythonError(builtin_error("ValueError", message, frame.place(line)))
             parts: Iterable[Value] = value
         else:
+            self.refuse(_unpacked, value, ITERATING, frame, line)
             parts = [Opaque("unpacked", frame.place(line), own=is_own(value))] * len(items)
         for item, part in zip(items, parts, strict=False):
             self.store(frame, item, part, stmt, line)
@@ -310,6 +349,8 @@ class Binding(Expressions):
                         other = Guard(guard.where, guard.text, None, not guard.negated)
                         both = join(((guard, value), (other, own_value(option, name))))
                         self._set_in_class(option, name, both, frame, place)
+            case Instance(cls=cls):
+                cls.given = {name} if cls.given is None else cls.given | {name}
             case value_of if is_plain(value_of):
                 # For its exception alone: no plain value takes a new attribute.
                 self._python(lambda a, b: setattr(a, b, None), value_of, name, frame, line)
@@ -403,6 +444,14 @@ def _if(guard: Guard, value: Value) -> Value:
     contrary = (guard.identity, not guard.negated)
     options = [one for one in value.options if (one[0].identity, one[0].negated) != contrary]
     return join(options) if options else value
+
+
+def _unpacked(value: Any) -> None:
+    _first, _second = value
+
+
+def _is_alias(base: Value) -> bool:
+    return isinstance(base, Opaque) and base.alias is not UNBOUND
 
 
 def _unknown_names(target: f.Expr) -> tuple[str, ...]:

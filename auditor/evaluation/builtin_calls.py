@@ -17,6 +17,7 @@ from auditor.classes import derives
 from auditor.evaluation.containers import MUTATING_METHODS
 from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, Frame, is_own, is_plain, join
 from auditor.evaluation.raised import error_class
+from auditor.evaluation.standins import is_ordinary, may_define, stand_in
 from auditor.evaluation.statements import Statements
 from auditor.values import (
     UNBOUND,
@@ -28,6 +29,8 @@ from auditor.values import (
     Foreign,
     Function,
     Guard,
+    Instance,
+    Iterated,
     Method,
     ModuleValue,
     Opaque,
@@ -45,6 +48,11 @@ _PURE = frozenset(
     ).split()
 )
 
+#: Those that take all there is to iterate over.
+_OF_ITEMS = frozenset(
+    "all any dict enumerate frozenset list max min set sorted sum tuple zip".split()
+)
+
 #: Methods of constants and containers that only compute.
 PURE_METHODS = frozenset(
     (
@@ -54,6 +62,14 @@ PURE_METHODS = frozenset(
         "issubset issuperset union copy"
     ).split()
 )
+
+#: What stands for itself in a call that may be refused, and what an instance is asked for then.
+_STANDING = (ModuleValue, Function, Closure, ClassValue, Instance, Iterated, *CONSTANT_TYPES)
+_ASKED = (
+    *(f"__{name}__" for name in _PURE),
+    "__getitem__", "__index__", "__int__", "__iter__", "__lt__", "__gt__", "__add__", "__radd__",
+    "__rdivmod__", "__trunc__", "__complex__", "__buffer__", "keys",
+)  # fmt: skip
 
 #: Those of a container that look at what is in it.
 _ITEM_METHODS = frozenset("count difference index intersection issubset issuperset".split())
@@ -72,7 +88,8 @@ class BuiltinCalls(Statements):
             message = "…" if not exact else str(texts[0]) if texts else ""
             return replace(builtin_error(name, message, frame.place(line)), exact=exact)
         if name in _PURE:
-            values = [self.force(arg, frame) for arg in args]
+            of_items = name in _OF_ITEMS
+            values = [(self.listed if of_items else self.force)(arg, frame) for arg in args]
             if name == "str" and len(values) == 1:
                 values = [self.shown(values[0], frame)]
             if name == "bool" and len(values) == 1:
@@ -98,11 +115,20 @@ class BuiltinCalls(Statements):
                 result = self._python(
                     lambda a, k: function(*a, **k), values, dict(keywords), frame, line
                 )
-                if isinstance(result, zip | enumerate | reversed):
-                    result = list(result)
+                if name in ("zip", "enumerate", "reversed"):
+                    return Iterated(list(result), self.steps, result)
                 return self.new(result)
+            if not keywords:
+                self._refuse_builtin(name, values, frame, line)
         own = any(map(is_own, args))
         return Opaque(f"the result of {name}()", frame.place(line), text, own=own)
+
+    def _refuse_builtin(self, name: str, values: list[Value], frame: Frame, line: int) -> None:
+        """Raise what Python does where the types of the arguments are not those that it takes."""
+        stands = [stand_in(v, _ASKED) if isinstance(v, _STANDING) else UNBOUND for v in values]
+        if stands and UNBOUND not in stands:
+            function = getattr(builtins, name)
+            self.refuse(lambda _: function(*stands), None, (), frame, line)
 
     def _truth_value(self, value: Value, frame: Frame, line: int, text: str) -> Value:
         truth = self.truth(value, frame)
@@ -245,9 +271,15 @@ class BuiltinCalls(Statements):
         values = [self.force(self.evaluate(node, frame, line), frame) for node in call.args]
         if len(values) == 2:
             types = values[1] if isinstance(values[1], tuple) else (values[1],)
-            known = [derives(values[0], self.force(one, frame)) for one in types]
-            if True in known or all(answer is False for answer in known):
-                return True in known
+            bases = [self.force(one, frame) for one in types]
+            known = [derives(values[0], base) for base in bases]
+            if not any(isinstance(base, ClassValue) and not is_ordinary(base) for base in bases):
+                if True in known or all(answer is False for answer in known):
+                    return True in known
+            elif True in known and not any(map(_asks_meta, bases)):
+                return True
+            if isinstance(values[0], (ModuleValue, Instance, Closure, *CONSTANT_TYPES)):
+                self.refuse(lambda _: issubclass(None, object), None, (), frame, line)  # type: ignore[arg-type]
         return Opaque("issubclass", frame.place(line), call.text)
 
     def _vars(self, call: f.Call, frame: Frame, line: int) -> Value:
@@ -314,7 +346,7 @@ class BuiltinCalls(Statements):
         name, owner = method.name, method.owner
         if name == "get" and id(owner) in self.namespaces and args:
             return self._global_or(owner, args, frame)
-        values = [self.force(arg, frame) for arg in args] if name in PURE_METHODS else list(args)
+        values = [self.listed(arg, frame) for arg in args] if name in PURE_METHODS else list(args)
         container = isinstance(owner, list | dict | set | tuple)
         if name in MUTATING_METHODS and container:
             return self._mutate(owner, name, values, dict(keywords), frame, line)
@@ -328,7 +360,8 @@ class BuiltinCalls(Statements):
                 lambda a, k: function(*a, **k), values, dict(keywords), frame, line
             )
             if name in ("keys", "values", "items"):
-                return list(result)
+                like: object = getattr({}, name)()
+                return Iterated(list(result), self.steps, like, owner)
             return result
         return Opaque(f"the result of .{name}()", frame.place(line), text)
 
@@ -350,7 +383,7 @@ class BuiltinCalls(Statements):
         frame: Frame,
         line: int,
     ) -> Value:
-        values = [self.force(value, frame) for value in values]
+        values = [self.listed(value, frame) for value in values]
         if id(owner) in self.namespaces:
             return self._mutate_globals(owner, name, values, keywords, frame, line)
         self.containers.changes(owner, self.open_guards, self.steps)
@@ -406,6 +439,10 @@ class BuiltinCalls(Statements):
             for name, value in names.items():
                 if value is owner:
                     names[name] = Opaque(reason, place, own=own)
+
+
+def _asks_meta(base: Value) -> bool:
+    return isinstance(base, ClassValue) and may_define(base, "__subclasscheck__")
 
 
 def _class_of(value: Value) -> Value:

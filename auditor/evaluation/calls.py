@@ -7,12 +7,15 @@ asked for. Every other call succeeds with a value that nobody looked into.
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import structs
 
 from auditor import facts as f
 from auditor.evaluation.builtin_calls import SPECIAL
 from auditor.evaluation.frame import Frame, guard_pair, is_own, is_plain
 from auditor.evaluation.loaded import TABLE_METHODS, LoadedModules
+from auditor.evaluation.truth import ITERATING
 from auditor.releases import exact
 from auditor.values import (
     UNBOUND,
@@ -57,7 +60,7 @@ class Calls(LoadedModules):
         if type(func) is Builtin and func.name in SPECIAL:
             return SPECIAL[func.name](self, call, frame, line)
         place = frame.place(line)
-        unpacked = self._unpacked(call, frame, line)
+        unpacked = self._unpacked(func, call, frame, line)
         if unpacked is None:
             if isinstance(func, Function):
                 self.lose_effects(func, (), place)
@@ -81,6 +84,8 @@ class Calls(LoadedModules):
             case Instance(cls=cls) if (method := self.method(cls, "__call__")) is not None:
                 bound = structs.replace(method, bound=(func,))
                 return self.tree_call(bound, args, keywords, frame, place, call.text)
+            case Opaque(alias=ClassValue() as cls):
+                return self.make(cls, args, keywords, frame, place, call.text)
             case (
                 None
                 | bool()
@@ -98,25 +103,30 @@ class Calls(LoadedModules):
                     builtin_error("TypeError", f"{kind!r} object is not callable", place)
                 )
             case _:
+                if isinstance(func, Instance):
+                    self.refuse(lambda stand: stand(), func, ("__call__",), frame, line)
                 own = is_own(func) or any(map(is_own, args))
                 return Opaque(
                     "the result of a call that is not followed", place, call.text, own=own
                 )
 
     def _unpacked(
-        self, call: f.Call, frame: Frame, line: int
+        self, func: Value, call: f.Call, frame: Frame, line: int
     ) -> tuple[tuple[Value, ...], tuple[tuple[str, Value], ...]] | None:
         """The arguments with ``*`` and ``**`` unpacked, or None where those are not known."""
         if not call.starred and not call.keywords:
             return tuple([self.evaluate(node, frame, line) for node in call.args]), ()
         args: list[Value] = []
-        known = True
+        known, place = True, frame.place(line)
         for index, node in enumerate(call.args):
             value = self.evaluate(node, frame, line)
             if index in call.starred:
-                value = self.force(value, frame)
-                known = known and isinstance(value, tuple | list)
-                args.extend(value if isinstance(value, tuple | list) else ())
+                value = self.listed(value, frame)
+                known = known and isinstance(value, tuple | list | dict | str | range)
+                if not isinstance(value, tuple | list | dict | str | range):
+                    self.refuse(_starred, value, ITERATING, frame, line)
+                    value = ()
+                args.extend(value)
             else:
                 args.append(value)
         keywords: list[tuple[str, Value]] = []
@@ -125,9 +135,20 @@ class Calls(LoadedModules):
             if name == "**":
                 value = self.force(value, frame)
                 known = known and isinstance(value, dict)
-                keywords.extend(value.items() if isinstance(value, dict) else ())
+                if not isinstance(value, dict):
+                    self.refuse(_mapped, value, ("keys",), frame, line)
+                    value = {}
+                if not all(isinstance(key, str) for key in value if is_plain(key)):
+                    wrong = builtin_error("TypeError", "keywords must be strings", place)
+                    raise PythonError(wrong)
+                keywords.extend(value.items())
             else:
                 keywords.append((name, value))
+        twice = next((n for i, (n, _) in enumerate(keywords) if (n in dict(keywords[:i]))), None)
+        if twice is not None:
+            said = f"got multiple values for keyword argument {twice!r}"
+            name = _full_name(func)
+            raise PythonError(builtin_error("TypeError", f"{name}() {said}", place))
         return (tuple(args), tuple(keywords)) if known else None
 
     def _platform_call(
@@ -239,6 +260,29 @@ class Calls(LoadedModules):
             text,
             usual=default,
         )
+
+
+def _full_name(func: Value) -> str:
+    """What Python calls a function where it cannot make the arguments of a call."""
+    if not isinstance(func, Function):
+        return "…"
+    return f"{func.module.name}.{func.prefix}{func.facts.name}"
+
+
+def _starred(value: Any) -> None:
+    try:
+        iter(value)
+    except TypeError:
+        message = f"…() argument after * must be an iterable, not {type(value).__name__}"
+        raise TypeError(message) from None
+
+
+def _mapped(value: Any) -> None:
+    try:
+        dict(**value)
+    except TypeError:
+        message = f"…() argument after ** must be a mapping, not {type(value).__name__}"
+        raise TypeError(message) from None
 
 
 def _argument(

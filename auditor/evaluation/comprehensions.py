@@ -11,11 +11,14 @@ from collections.abc import Iterator
 from auditor import facts as f
 from auditor.evaluation.binding import Binding
 from auditor.evaluation.frame import Frame, is_own
-from auditor.values import Opaque, Undecided, Value
+from auditor.evaluation.standins import is_key
+from auditor.evaluation.touches import nodes_of
+from auditor.evaluation.truth import ITERATING
+from auditor.values import Iterated, Opaque, Undecided, Value
 
 _MAX_ITEMS = 4096
 
-_ITERABLE = (list, tuple, dict, set, frozenset, str)
+_ITERABLE = (list, tuple, dict, set, frozenset, str, range)
 
 
 class _OpenError(Exception):
@@ -30,21 +33,35 @@ class Comprehensions(Binding):
     """Evaluates comprehensions."""
 
     def comprehension(self, node: f.Comprehension, frame: Frame, line: int) -> Value:
-        """The list, set or dict; a list for a generator expression."""
+        """The list, set or dict; what a generator expression gives."""
         try:
             items = list(self.produced(node, frame, line))
         except _OpenError as open_:
-            return open_.value
+            return self._left_open(open_, node, frame, line)
+        if node.kind == "generator":
+            return Iterated(items, self.steps, (None for _ in ()))
         if node.kind == "dict":
             made: dict[Value, Value] = {}
             for key, value in items:
-                if isinstance(key, Opaque):
+                if not is_key(key):
                     return Opaque("a dict with unknown keys", frame.place(line), node.text)
                 self._python(made.__setitem__, key, value, frame, line)
             return self.new(made)
         if node.kind == "set":
+            if not all(map(is_key, items)):
+                return Opaque("a set of values not known", frame.place(line), node.text)
             return self.new(self._python(lambda v, _: set(v), items, None, frame, line))
         return self.new(items)
+
+    @staticmethod
+    def _left_open(open_: _OpenError, node: f.Comprehension, frame: Frame, line: int) -> Value:
+        """The value of a comprehension over what is not known; any ``:=`` in it may have run."""
+        if ":=" in node.text:
+            names = frame.names if frame.outer is None else frame.outer
+            for inner in nodes_of((node,)):
+                if isinstance(inner, f.Walrus):
+                    names[inner.name] = Opaque("bound in a comprehension", frame.place(line))
+        return open_.value
 
     def produced(self, node: f.Comprehension, frame: Frame, line: int) -> Iterator[Value]:
         """The items one by one; for a dict, pairs of key and value.
@@ -53,11 +70,11 @@ class Comprehensions(Binding):
             _OpenError: it is not known which come next.
         """
         scope: dict[str, Value] = {}
-        outer = frame.scopes if frame.is_call else frame.scopes[1:]
         inner = Frame(
-            frame.module, scope, (scope, *outer), frame.guards, frame.doubts, trying=frame.trying,
-            probing=frame.probing, is_call=frame.is_call, depth=frame.depth, prefix=frame.prefix,
-            unusual=frame.unusual,
+            frame.module, scope, (scope, *frame.enclosing), frame.guards, frame.doubts,
+            trying=frame.trying, probing=frame.probing, is_call=frame.is_call,
+            depth=frame.depth, prefix=frame.prefix, unusual=frame.unusual, shared=frame.shared,
+            outer=frame.names if frame.outer is None else frame.outer,
         )  # fmt: skip
         first = self.evaluate(node.generators[0].iter, frame, line)
         yield from self._rounds_of(node, 0, first, inner, line)
@@ -66,8 +83,9 @@ class Comprehensions(Binding):
         self, node: f.Comprehension, depth: int, over: Value, frame: Frame, line: int
     ) -> Iterator[Value]:
         generator = node.generators[depth]
-        over = self.force(over, frame)
+        over = self.listed(over, frame)
         if not isinstance(over, _ITERABLE) or len(over) > _MAX_ITEMS:
+            self.refuse(iter, over, ITERATING, frame, line)
             raise _OpenError(
                 Opaque("not evaluated", frame.place(line), node.text, own=is_own(over))
             )
@@ -109,7 +127,7 @@ class Comprehensions(Binding):
                 elif truth is settles and unsettled is None:
                     return settles
         except _OpenError as open_:
-            return open_.value
+            return self._left_open(open_, node, frame, line)
         if unsettled is None:
             return not settles
         where = unsettled.where or frame.place(line)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -67,6 +68,7 @@ class Contexts(Exceptions):
             case Instance() if self.method(manager.cls, "__exit__") is not None:
                 self._in_instance(frame, stmt, manager, body)
             case _:
+                self.refuse(_enter, manager, ("__enter__", "__exit__"), frame, stmt.line)
                 body()
 
     # --- @contextmanager
@@ -145,7 +147,7 @@ class Contexts(Exceptions):
         if not isinstance(facts, f.FunctionFacts):
             return True
         nothing = (None, f.Const(None), f.Const(False))
-        return any(stmt.value not in nothing for stmt in _returns(facts.body))
+        return any(stmt.value not in nothing for stmt in returns(facts.body))
 
     def _leaving(
         self, frame: Frame, stmt: f.With, manager: Instance, leave: Function, error: Error
@@ -171,12 +173,17 @@ class Contexts(Exceptions):
             passes()
 
 
+def _enter(manager: Any) -> None:
+    with manager:
+        pass
+
+
 def stmt_text(stmt: f.With) -> str:
     """A text for the calls that ``with`` makes."""
     return f"with at line {stmt.line}"
 
 
-def _returns(body: tuple[f.Stmt, ...]) -> list[f.Return]:
+def returns(body: tuple[f.Stmt, ...]) -> list[f.Return]:
     """The ``return`` statements of a function."""
     found: list[f.Return] = []
     for stmt in body:
@@ -184,11 +191,11 @@ def _returns(body: tuple[f.Stmt, ...]) -> list[f.Return]:
             found.append(stmt)
         if not isinstance(stmt, f.Func | f.Class):
             for block in ("body", "orelse", "final"):
-                found.extend(_returns(getattr(stmt, block, ())))
+                found.extend(returns(getattr(stmt, block, ())))
             for part in (*getattr(stmt, "handlers", ()),):
-                found.extend(_returns(part.body))
+                found.extend(returns(part.body))
             for inner in getattr(stmt, "bodies", ()):
-                found.extend(_returns(inner))
+                found.extend(returns(inner))
     return found
 
 
@@ -204,7 +211,7 @@ def _parts(body: tuple[f.Stmt, ...]) -> _Parts | None:
     """
     if body and isinstance(body[-1], f.Return) and body[-1].value in (None, f.Const(None)):
         body = body[:-1]
-    if _returns(body):
+    if returns(body):
         return None
     for index, stmt in enumerate(body):
         before, rest = body[:index], body[index + 1 :]

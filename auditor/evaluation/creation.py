@@ -10,6 +10,7 @@ from auditor.evaluation.frame import Frame, is_plain
 from auditor.evaluation.machine import Machine
 from auditor.evaluation.standins import base_error
 from auditor.values import (
+    Builtin,
     ClassValue,
     Function,
     Instance,
@@ -110,6 +111,10 @@ def run_hooks(run: Machine, cls: ClassValue, keywords: Keywords, frame: Frame, l
         if hook is not None:
             run.invoke(hook, (cls,), words, frame, place, f"class {cls.qualname}")
             break
+    else:
+        if words and cls.metaclass is None and _is_plain(cls):
+            message = f"{cls.facts.name}.__init_subclass__() takes no keyword arguments"
+            raise PythonError(builtin_error("TypeError", message, place))
     if isinstance(cls.metaclass, ClassValue):
         made = Instance(cls.metaclass, place)
         if _can_add_names(run, cls.metaclass):
@@ -123,6 +128,34 @@ def run_hooks(run: Machine, cls: ClassValue, keywords: Keywords, frame: Frame, l
                 break
 
 
+def name_descriptors(run: Machine, cls: ClassValue, frame: Frame, line: int) -> None:
+    """Tell the objects in a class body their names, as ``type`` does (``__set_name__``).
+
+    Raises:
+        PythonError: what that raises; some releases of Python wrap it in another exception.
+    """
+    for name, value in tuple((cls.namespace or {}).items()):
+        if not isinstance(value, Instance):
+            continue
+        hook = run.method(value.cls, "__set_name__")
+        if hook is None:
+            continue
+        place = frame.place(line)
+        try:
+            run.invoke(hook, (value, cls, name), (), frame, place, f"class {cls.qualname}")
+        except PythonError as raised:
+            bases = ("?", "Exception", "BaseException")
+            error = replace(raised.error, type="Exception", message="…", bases=bases, cls=None)
+            raise PythonError(error) from raised
+
+
+def _is_plain(cls: ClassValue) -> bool:
+    """Whether all bases of a class are known, and made by ``type``."""
+    return all(isinstance(one, Builtin | ClassValue) for one in linearise(cls)) and all(
+        one.metaclass is None for one in linearise(cls) if isinstance(one, ClassValue)
+    )
+
+
 def _own_method(run: Machine, cls: Value, name: str) -> Function | None:
     if not isinstance(cls, ClassValue):
         return None
@@ -132,7 +165,7 @@ def _own_method(run: Machine, cls: Value, name: str) -> Function | None:
         decorators = ()
     if len(found) != 1:
         return None
-    return Function(cls.module, found[0], decorators, prefix=f"{cls.qualname}.")
+    return Function(cls.module, found[0], decorators, cls.scopes, prefix=f"{cls.qualname}.")
 
 
 def _can_add_names(run: Machine, metaclass: ClassValue) -> bool:

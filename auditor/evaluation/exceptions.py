@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import msgspec
 from msgspec import structs
@@ -23,6 +24,7 @@ from auditor.evaluation.frame import (
 )
 from auditor.evaluation.loops import Loops
 from auditor.evaluation.raised import error_text
+from auditor.evaluation.standins import makes_itself
 from auditor.values import (
     Builtin,
     ClassValue,
@@ -39,6 +41,8 @@ from auditor.values import (
     Value,
     builtin_error,
 )
+
+_ANY = Builtin("BaseException")
 
 
 class Handler(msgspec.Struct, frozen=True):
@@ -79,6 +83,11 @@ class Exceptions(Loops):
                 return structs.replace(error, chain=(place,), guards=())
             case Builtin(name=name) if _is_exception(name):
                 return structs.replace(builtin_error(name, message, place), exact=exact)
+            case ClassValue() | Instance(cls=_) if derives(_class(cls), _ANY) is False:
+                if not isinstance(cls, Instance) or makes_itself(cls.cls):
+                    message = "exceptions must derive from BaseException"
+                    return builtin_error("TypeError", message, place)
+                return Error("Exception", message, ("?", "Exception", "BaseException"), (place,))
             case ClassValue() as own:
                 return Error(own.facts.name, message, exception_bases(own), (place,), cls=own)
             case Instance(cls=own):
@@ -88,6 +97,7 @@ class Exceptions(Loops):
                     name.rpartition(".")[2], message, ("?", "Exception", "BaseException"), (place,)
                 )
             case _:
+                self.refuse(_raised, cls, (), frame, line)
                 return Error("Exception", message, ("?", "Exception", "BaseException"), (place,))
 
     def _message(
@@ -340,6 +350,14 @@ class Exceptions(Loops):
         if not known and "?" in error.bases:
             return Undecided(f"the bases of {error.type} are not known", place)
         return known
+
+
+def _class(value: ClassValue | Instance) -> ClassValue:
+    return value.cls if isinstance(value, Instance) else value
+
+
+def _raised(value: Any) -> None:
+    raise value
 
 
 def exception_bases(cls: ClassValue) -> tuple[str, ...]:

@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 
+from msgspec.structs import replace
+
 from auditor import facts as f
+from auditor.classes import Found, lookup
 from auditor.evaluation.frame import (
     CONSTANT_TYPES,
     CONTAINERS,
@@ -26,8 +29,8 @@ from auditor.evaluation.frame import (
 )
 from auditor.evaluation.names import Names
 from auditor.evaluation.raised import error_text
-from auditor.evaluation.standins import stand_in
-from auditor.evaluation.truth import IN_PLACE, OPERATORS
+from auditor.evaluation.standins import is_key, is_undecorated, may_define, stand_in
+from auditor.evaluation.truth import COMPUTING, IN_PLACE, ITERATING, OPERATORS
 from auditor.values import (
     UNBOUND,
     ClassValue,
@@ -45,7 +48,6 @@ from auditor.values import (
     Undecided,
     Value,
     Version,
-    builtin_error,
 )
 
 #: A name whose values a branch narrows: its scope, its value before, and on the branch.
@@ -57,6 +59,7 @@ _MAX_BITS = 128
 _UNARY: dict[str, Callable[[Value], Value]] = {
     "-": operator.neg, "+": operator.pos, "~": operator.invert,
 }  # fmt: skip
+_UNARY_METHODS = ("__neg__", "__pos__", "__invert__")
 
 
 class Expressions(Names):
@@ -106,7 +109,7 @@ class Expressions(Names):
         return self._negated(node, value, frame, line)
 
     def _negated(self, node: f.Unary, value: Value, frame: Frame, line: int) -> Value:
-        stand = stand_in(value)
+        stand = stand_in(value, _UNARY_METHODS)
         if stand is not UNBOUND:
             made = self._python(lambda v, _: _UNARY[node.op](v), stand, None, frame, line)
             return made if is_plain(value) else Opaque("a result", frame.place(line))
@@ -122,15 +125,17 @@ class Expressions(Names):
         return container
 
     def _lambda(self, node: f.Lambda, frame: Frame, line: int) -> Value:
-        return Closure(frame.module, node, frame.scopes if frame.is_call else frame.scopes[1:])
+        return Closure(frame.module, node, frame.enclosing)
 
     def _walrus(self, node: f.Walrus, frame: Frame, line: int) -> Value:
         value = self.evaluate(node.value, frame, line)
+        names = frame.names if frame.outer is None else frame.outer
+        names = frame.shared.get(node.name, names)
         bound, guard = value, frame.perhaps
         if guard is not None:
-            before = frame.names.get(node.name, UNBOUND)
+            before = names.get(node.name, UNBOUND)
             bound = join(((guard, value), (opposite(guard), before)))
-        frame.names[node.name] = bound
+        names[node.name] = bound
         return value
 
     def _unknown(self, node: f.Unknown, frame: Frame, line: int) -> Value:
@@ -294,7 +299,8 @@ class Expressions(Names):
         for value in (left, right):
             if isinstance(value, Opaque):
                 return value
-        a, b = stand_in(left), stand_in(right)
+        asked = COMPUTING.get(op, ())
+        a, b = stand_in(left, asked), stand_in(right, asked)
         if op in table and a is not UNBOUND and b is not UNBOUND:
             self._python(table[op], a, b, frame, line)  # for its exception alone
         return Opaque(f"result of {op}", frame.place(line), own=is_own(left) or is_own(right))
@@ -303,6 +309,9 @@ class Expressions(Names):
         items = self.items(node.items, frame, line)
         if isinstance(items, Opaque):
             return items
+        if node.kind == "set" and not all(map(is_key, items)):
+            own = any(map(is_own, items))
+            return Opaque("a set of values not known", frame.place(line), own=own)
         if node.kind == "list":
             return self.new(items)
         if node.kind == "tuple":
@@ -314,8 +323,9 @@ class Expressions(Names):
         items: list[Value] = []
         for node in nodes:
             if type(node) is f.Unary and node.op == "*":
-                several = self.force(self.evaluate(node.value, frame, line), frame)
-                if not isinstance(several, list | tuple | dict | set | frozenset | str):
+                several = self.listed(self.evaluate(node.value, frame, line), frame)
+                if not isinstance(several, list | tuple | dict | set | frozenset | str | range):
+                    self.refuse(lambda stand: [*stand], several, ITERATING, frame, line)
                     return Opaque("unknown items", frame.place(line), own=is_own(several))
                 items.extend(several)
             else:
@@ -328,11 +338,13 @@ class Expressions(Names):
         for key, node in zip(display.keys, display.values, strict=True):
             if key is None:
                 inner = self.force(self.evaluate(node, frame, line), frame)
-                known = known and isinstance(inner, dict)
+                if not isinstance(inner, dict):
+                    known = False
+                    self.refuse(lambda stand: {**stand}, inner, ("keys",), frame, line)
                 result.update(inner if isinstance(inner, dict) else {})
             else:
                 at = self.force(self.evaluate(key, frame, line), frame)
-                known = known and not isinstance(at, Opaque | Either)
+                known = known and is_key(at)
                 value = self.evaluate(node, frame, line)
                 self._python(result.__setitem__, at, value, frame, line)
         if known:
@@ -343,7 +355,9 @@ class Expressions(Names):
         """``owner[index]``."""
         owner, index = self.force(owner, frame), self.force(index, frame)
         match owner:
-            case ClassValue() | Foreign():
+            case ClassValue():
+                return self._class_item(owner, index, frame, line)
+            case Foreign():
                 # ``Base[T]``: an alias of the class (PEP 560); as a base it stands for itself.
                 return owner
             case Either():
@@ -368,11 +382,31 @@ class Expressions(Names):
                 return Opaque("an item by an unknown index", frame.place(line), own=own)
             case Opaque():
                 return owner
-            case None | bool() | int() | float():
-                message = f"{type(owner).__name__!r} object is not subscriptable"
-                raise PythonError(builtin_error("TypeError", message, frame.place(line)))
             case _:
+                self.refuse(lambda stand: stand[0], owner, ("__getitem__",), frame, line)
                 return Opaque("an item", frame.place(line), own=is_own(owner))
+
+    def _class_item(self, cls: ClassValue, index: Value, frame: Frame, line: int) -> Value:
+        """``Class[T]``: what the metaclass gives, or the class itself (PEP 560).
+
+        That is mostly an alias, which stands for the class as a base, and where it is called.
+        """
+        place = frame.place(line)
+        unknown = Opaque(f"an item of {cls.qualname}", place, own=True, alias=cls)
+        if may_define(cls, "__getitem__"):
+            return unknown
+        given = lookup(cls, "__class_getitem__")
+        if isinstance(given, Found):
+            method = self.class_method(cls, given.owner, "__class_getitem__")
+            if method is None and (plain := self.method(cls, "__class_getitem__")) is not None:
+                method = None if plain.decorators else replace(plain, bound=(cls,))
+            if method is None:
+                return unknown
+            made = self.force(self.invoke(method, (index,), (), frame, place, "[…]"), frame)
+            return replace(made, alias=cls) if isinstance(made, Opaque) else made
+        if is_undecorated(cls):
+            self.refuse(lambda stand: stand[0], cls, (), frame, line)
+        return unknown
 
     def _if_exp(self, node: f.IfExp, frame: Frame, line: int) -> Value:
         truth = self.truth(self.evaluate(node.test, frame, line), frame)

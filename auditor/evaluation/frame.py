@@ -22,6 +22,7 @@ from auditor.values import (
     Function,
     Guard,
     Instance,
+    Iterated,
     ModuleValue,
     Opaque,
     Place,
@@ -65,6 +66,7 @@ class Frame(msgspec.Struct):
         caught_as: names that the ``except`` blocks around the statement bind, and unbind at their
             ends.
         jumps: ``break`` and ``continue`` on branches that stayed open, in the loop that runs.
+        outer: where ``:=`` binds in a comprehension.
         perhaps: the open condition under which the operand that is evaluated is.
         trying: how many blocks around the statement would handle an exception.
         probing: how many of them name ``AttributeError``.
@@ -86,6 +88,7 @@ class Frame(msgspec.Struct):
     handling: Error | None = None
     caught_as: tuple[str, ...] = ()
     jumps: list[Stop] = msgspec.field(default_factory=list)
+    outer: dict[str, Value] | None = None
     perhaps: Guard | None = None
     trying: int = 0
     probing: int = 0
@@ -95,6 +98,12 @@ class Frame(msgspec.Struct):
     effects: bool = True
     unusual: bool = False
     wild: Opaque | None = None
+
+    @property
+    def enclosing(self) -> tuple[dict[str, Value], ...]:
+        """The namespaces that functions defined here read: not that of a class body."""
+        is_function = self.is_call or self.outer is not None
+        return self.scopes if is_function else self.scopes[1:]
 
     def place(self, line: int) -> Place:
         """A line of the file that runs here."""
@@ -135,6 +144,8 @@ def is_own(value: Value) -> bool:
         return any(map(is_own, value))
     if isinstance(value, Either):
         return any(map(is_own, value.values()))
+    if isinstance(value, Iterated):
+        return any(map(is_own, value.items))
     return isinstance(value, _OF_TREE)
 
 

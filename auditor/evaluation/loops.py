@@ -22,7 +22,17 @@ from auditor.evaluation.frame import (
     replace_names,
 )
 from auditor.evaluation.touches import nodes_of
-from auditor.values import UNBOUND, Guard, Opaque, PythonError, Undecided, Value
+from auditor.evaluation.truth import ITERATING
+from auditor.values import (
+    UNBOUND,
+    Guard,
+    Iterated,
+    Opaque,
+    PythonError,
+    Undecided,
+    Value,
+    builtin_error,
+)
 
 _MAX_ITERATIONS = 4096
 
@@ -35,12 +45,15 @@ class Loops(Branches):
 
     def _loop(self, frame: Frame, stmt: f.Loop) -> None:
         if stmt.target is not None:
-            values = self.force(self.evaluate(stmt.iter, frame, stmt.line), frame)
+            over = self.force(self.evaluate(stmt.iter, frame, stmt.line), frame)
+            values = self.listed(over, frame)
             if (
                 isinstance(values, dict | set | frozenset | tuple | list | str | range)
                 and len(values) <= _MAX_ITERATIONS
             ):
-                return self._for_each(frame, stmt, list(values))
+                over = over.over if isinstance(over, Iterated) else over
+                return self._for_each(frame, stmt, list(values), over)
+            self.refuse(iter, values, ITERATING, frame, stmt.line)
             reason, own = "what is iterated over is not known", is_own(values)
             why = Undecided(reason, frame.place(stmt.line), stmt.text, "", own)
         else:
@@ -75,25 +88,57 @@ class Loops(Branches):
                 return None
         return Undecided("more rounds than are followed", place, stmt.text)
 
-    def _for_each(self, frame: Frame, stmt: f.Loop, values: list[Value]) -> None:
+    def _for_each(self, frame: Frame, stmt: f.Loop, values: list[Value], over: Value) -> None:
         outer, frame.jumps = frame.jumps, []
         try:
-            self._rounds(frame, stmt, values)
+            self._rounds(frame, stmt, values, over)
         finally:
             frame.jumps = outer
 
-    def _rounds(self, frame: Frame, stmt: f.Loop, values: list[Value]) -> None:
-        """The rounds of a loop; after a ``break`` on an open branch, with and without the rest."""
+    def _rounds(
+        self, frame: Frame, stmt: f.Loop, values: list[Value], over: Value = UNBOUND
+    ) -> None:
+        """The rounds of a loop; after a ``break`` on an open branch, with and without the rest.
+
+        ``over`` is the container that is iterated over, which the body may change.
+        """
         assert stmt.target is not None
         for index, value in enumerate(values):
             self.store(frame, stmt.target, value, stmt, stmt.line)
-            on, over = self._round(frame, stmt)
-            if on and over:
-                return self._perhaps_over(frame, stmt, on, over, values[index + 1 :])
-            replace_names(frame.names, joined(on or over))
-            if over:
+            on, left = self._round(frame, stmt)
+            if on and left:
+                return self._perhaps_over(frame, stmt, on, left, values[index + 1 :])
+            replace_names(frame.names, joined(on or left))
+            if left:
                 return None
+            if isinstance(over, list | dict | set):
+                why = self._changed(frame, stmt, values, over)
+                if why is not None:
+                    return self._maybe_loop(frame, stmt, why)
         return self.block(frame, stmt.orelse)
+
+    def _changed(
+        self, frame: Frame, stmt: f.Loop, values: list[Value], over: Value
+    ) -> Undecided | None:
+        """Go on with a list as it is by now; a dict or set keeps its size while it is iterated.
+
+        Gives why it is not known what comes next, if so.
+
+        Raises:
+            PythonError: ``RuntimeError``, where it has another size.
+        """
+        lost = self.containers.lost(over)
+        if lost is not None:
+            return Undecided(lost.reason, lost.where, lost.text, own=lost.own)
+        if isinstance(over, list):
+            values[:] = over
+            if len(values) > _MAX_ITERATIONS:
+                return Undecided("more rounds than are followed", frame.place(stmt.line), stmt.text)
+        elif len(over) != len(values):
+            kind = "dictionary" if isinstance(over, dict) else "Set"
+            message = f"{kind} changed size during iteration"
+            raise PythonError(builtin_error("RuntimeError", message, frame.place(stmt.line)))
+        return None
 
     def _round(self, frame: Frame, stmt: f.Loop) -> tuple[Ends, Ends]:
         """Run the body once: namespaces with which the loop goes on, and those after a break."""

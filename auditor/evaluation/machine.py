@@ -160,7 +160,7 @@ class Machine(ABC):
 
     @abstractmethod
     def comprehension(self, node: f.Comprehension, frame: Frame, line: int) -> Value:
-        """The list, set or dict of a comprehension; a list for a generator expression."""
+        """The list, set or dict of a comprehension; what a generator expression gives."""
 
     @abstractmethod
     def evaluate(self, node: f.Expr, frame: Frame, line: int) -> Value:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Callable, Iterable
+from itertools import chain
 
 from msgspec import structs
 
 from auditor import facts as f
-from auditor.classes import Found, Missing, lookup, own_value
+from auditor.classes import Found, Missing, linearise, lookup, own_value
 from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, Frame, is_own, join
 from auditor.evaluation.raised import error_attribute
-from auditor.evaluation.standins import inherits_builtin, is_ordinary
+from auditor.evaluation.standins import inherits_builtin, is_ordinary, may_serve
 from auditor.evaluation.touches import stores_on_self
 from auditor.evaluation.truth import Truth
 from auditor.values import (
@@ -157,7 +158,8 @@ class Names(Truth):
                 return numbers.pop() if len(numbers) == 1 else Opaque("the Python release", place)
             case value if isinstance(value, (*CONSTANT_TYPES, *CONTAINERS)):
                 if hasattr(value, name):
-                    return Method(value, name)
+                    found = getattr(value, name)
+                    return found if type(found) in CONSTANT_TYPES else Method(value, name)
                 kind = type(value).__name__
                 raise PythonError(
                     builtin_error(
@@ -198,7 +200,8 @@ class Names(Truth):
                 if method is not None:
                     return method
                 value = (owner.namespace or {}).get(name, UNBOUND)
-                if isinstance(value, Either) or value is UNBOUND or not is_ordinary(cls):
+                served = isinstance(value, Instance) and may_serve(value.cls)
+                if isinstance(value, Either) or value is UNBOUND or served or not is_ordinary(cls):
                     return Opaque(f"attribute {name} of {cls.qualname}", place, own=True)
                 return value
             case Missing() if is_ordinary(cls) and name in _NAMES_OF_CLASSES:
@@ -225,8 +228,13 @@ class Names(Truth):
         method = self.method(owner.cls, name)
         if method is None:
             value = own_value(found.owner, name)
-            shared = isinstance(value, list | dict | set) and not self._makes_own(owner.cls, name)
-            return value if shared else unknown
+            if not isinstance(value, list | dict | set) or self._makes_own(owner.cls, name):
+                return unknown
+            if self._may_be_given(owner.cls, name):
+                # What is done to it is done to what the class has, or not.
+                self.containers.lose(value, unknown)
+                return unknown
+            return value
         if any(isinstance(node, f.Attr) or node in _DESCRIPTORS for node in method.decorators):
             return unknown
         return structs.replace(method, bound=(owner,))
@@ -252,6 +260,18 @@ class Names(Truth):
         maker = self.method(cls, "__init__")
         facts = self.function_facts(maker) if maker is not None else None
         return facts is not None and stores_on_self(facts, name)
+
+    def _may_be_given(self, cls: ClassValue, name: str) -> bool:
+        """Whether an instance may have got an attribute: by a method's text, or from outside."""
+        for member in linearise(cls):
+            if not isinstance(member, ClassValue):
+                continue
+            if member.given is not None and name in member.given:
+                return True
+            for method in chain(*self.program.texts.methods.of(member.facts).values()):
+                if stores_on_self(self.function_facts(Function(member.module, method, ())), name):
+                    return True
+        return False
 
     def _platform_attribute(self, name: str, place: Place) -> Value:
         value = self.platform.attribute(name)
@@ -295,7 +315,8 @@ class Names(Truth):
             return None
         bound = (cls,) if last == "classmethod" else ()
         prefix = f"{owner.qualname}."
-        return Function(owner.module, found[0], found[0].decorators[1:], (), bound, prefix)
+        decorators, scopes = found[0].decorators[1:], owner.scopes
+        return Function(owner.module, found[0], decorators, scopes, bound, prefix)
 
 
 def no_attribute(cls: ClassValue, name: str, place: Place) -> Error:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from auditor.evaluation.frame import Frame, is_own, is_plain
+from operator import delitem, setitem
+
+from auditor.evaluation.frame import Frame, is_own
 from auditor.evaluation.import_statements import ImportStatements
+from auditor.evaluation.standins import is_key
 from auditor.values import (
     UNBOUND,
     Doubt,
-    Either,
     Foreign,
     ModuleValue,
     Opaque,
@@ -79,11 +81,13 @@ class ProcessMappings(ImportStatements):
             module.wild = Opaque("globals() by an unknown name", frame.place(line))
         elif isinstance(owner, dict | list):
             self.containers.changes(owner, self.open_guards, self.steps)
-            if isinstance(key, Opaque | Either):
+            if not is_key(key):
                 reason, own = "an item by an unknown index", is_own(key)
                 self.forget(owner, reason, frame, line, own=own)
             else:
                 self._python(owner.__setitem__, key, value, frame, line)
+        else:
+            self.refuse(lambda v: setitem(v, 0, None), owner, ("__setitem__",), frame, line)
 
     def delete_item(self, owner: Value, index: Value, frame: Frame, line: int) -> None:
         """``del owner[index]``."""
@@ -91,9 +95,15 @@ class ProcessMappings(ImportStatements):
             self.take_out(index, UNBOUND, frame, frame.place(line))
         elif id(owner) in self.namespaces and isinstance(index, str):
             self._python(dict.__delitem__, self.namespaces[id(owner)].names, index, frame, line)
-        elif isinstance(owner, dict) and is_plain(index):
+        elif isinstance(owner, dict | list):
             self.containers.changes(owner, self.open_guards, self.steps)
-            self._python(dict.__delitem__, owner, index, frame, line)
+            if not is_key(index):
+                reason, own = "an item by an unknown index is deleted", is_own(index)
+                self.forget(owner, reason, frame, line, own=own)
+            else:
+                self._python(delitem, owner, index, frame, line)
+        else:
+            self.refuse(lambda v: delitem(v, 0), owner, ("__delitem__",), frame, line)
 
     def put_in(self, name: str, value: Value, place: Place) -> None:
         """Set an entry of ``sys.modules``; on a branch of an open condition it is not known."""

@@ -29,6 +29,10 @@ def bound_arguments(
             scope[word] = value
         elif facts.kwarg is not None:
             extra[word] = value
+        elif word in params[: facts.posonly]:
+            wrong = [one for one, _ in keywords if one in params[: facts.posonly]]
+            said = "got some positional-only arguments passed as keyword arguments"
+            return f"{name}() {said}: {', '.join(wrong)!r}"
         else:
             return f"{name}() got an unexpected keyword argument {word!r}"
     defaults = {word for word, _ in facts.defaults}

@@ -9,8 +9,9 @@ from __future__ import annotations
 import builtins
 import types
 from importlib.machinery import ModuleSpec
+from typing import Any
 
-from auditor.classes import linearise
+from auditor.classes import Missing, linearise, lookup
 from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, is_plain
 from auditor.values import (
     UNBOUND,
@@ -21,6 +22,8 @@ from auditor.values import (
     Either,
     Foreign,
     Function,
+    Instance,
+    Iterated,
     ModuleValue,
     Opaque,
     Spec,
@@ -30,23 +33,86 @@ from auditor.values import (
 _MAY_BE_CLASSES = frozenset((ClassValue, Foreign, Builtin, Opaque, Deferred, Either))
 
 
-def stand_in(value: Value) -> object:
-    """An object of the type that ``value`` has, or UNBOUND where that is not known."""
+def stand_in(value: Value, asked: tuple[str, ...] = ()) -> object:
+    """An object of the type that ``value`` has, or UNBOUND where that is not known.
+
+    An instance has one only where its class surely has none of the special methods ``asked``.
+    """
     match value:
         case ModuleValue(name=name):
             return types.ModuleType(name)
         case Spec(name=name):
             return ModuleSpec(name, None)
-        case Function() | Closure():
-            return lambda: None
+        case Function(decorators=()) | Closure():
+            return _function
         case Builtin(name=name):
             return getattr(builtins, name)
         case ClassValue() if is_ordinary(value):
             return type(value.facts.name, _builtin_bases(value), {})
+        case Iterated(like=like):
+            return like
+        case Instance(cls=cls) if asked and _is_bare(cls, asked):
+            kind: Any = type(cls.facts.name, _builtin_bases(cls), {})
+            return kind.__new__(kind)
         case _ if isinstance(value, (*CONSTANT_TYPES, *CONTAINERS)):
             return value
         case _:
             return UNBOUND
+
+
+def _function() -> None:
+    """Stands for any function."""
+
+
+def _is_bare(cls: ClassValue, asked: tuple[str, ...]) -> bool:
+    """Whether instances of a class surely have none of these methods, nor a state of their own."""
+    return (
+        is_undecorated(cls)
+        and all(issubclass(base, BaseException) for base in _builtin_bases(cls))
+        and all(isinstance(lookup(cls, name), Missing) for name in ("__new__", *asked))
+    )
+
+
+def may_define(cls: ClassValue, *names: str) -> bool:
+    """Whether the metaclass of a class may define one of these special methods in the tree."""
+    match cls.metaclass:
+        case None | Foreign() | Builtin():
+            return False
+        case ClassValue() as meta:
+            return any(not isinstance(lookup(meta, name), Missing) for name in names)
+        case _:
+            return True
+
+
+def may_serve(cls: ClassValue) -> bool:
+    """Whether an instance of the class may be a descriptor, or something else altogether."""
+    found = lookup(cls, "__get__")
+    return not isinstance(found, Missing) or bool(found.foreign) or not makes_itself(cls)
+
+
+def is_key(value: Value) -> bool:
+    """Whether a value is told apart from others, as a key, as it is in the run."""
+    match value:
+        case Opaque() | Either():
+            return False
+        case Instance(cls=cls):
+            return all(isinstance(lookup(cls, name), Missing) for name in ("__eq__", "__hash__"))
+        case ClassValue():
+            return not may_define(value, "__eq__", "__hash__")
+        case tuple():
+            return all(map(is_key, value))
+        case _:
+            return True
+
+
+def takes_nothing(cls: ClassValue) -> bool:
+    """Whether a class surely has no ``__init__`` but that of ``object``."""
+    return _is_bare(cls, ("__init__",)) and not _builtin_bases(cls)
+
+
+def makes_itself(cls: ClassValue) -> bool:
+    """Whether calling a class gives an instance of it, and nothing else that it thinks of."""
+    return isinstance(lookup(cls, "__new__"), Missing) and not may_define(cls, "__call__")
 
 
 def outside(stand: object) -> object:
@@ -83,6 +149,16 @@ def is_ordinary(cls: ClassValue) -> bool:
             and (member.followed or not member.facts.decorators)
         )
         for member in linearise(cls)
+    )
+
+
+def is_undecorated(cls: ClassValue) -> bool:
+    """Whether a class is ordinary, and nothing that decorates it can have given it a method.
+
+    What decorators of the tree hand to code outside it, as ``dataclass``, is not followed.
+    """
+    return is_ordinary(cls) and not any(
+        isinstance(member, ClassValue) and member.facts.decorators for member in linearise(cls)
     )
 
 

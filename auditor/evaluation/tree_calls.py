@@ -13,11 +13,13 @@ from msgspec import structs
 
 from auditor import facts as f
 from auditor.classes import Found, body_namespace, linearise, lookup
+from auditor.evaluation.contexts import returns
 from auditor.evaluation.frame import Frame, Returning, UnfollowedError, doubtful, join, opposite
 from auditor.evaluation.machine import MAX_OWN_FORKS, MAX_OWN_FORKS_ASKED
 from auditor.evaluation.readings import Summary
 from auditor.evaluation.signatures import bound_arguments
-from auditor.evaluation.summaries import TRANSPARENT, Summaries
+from auditor.evaluation.standins import is_undecorated, makes_itself, takes_nothing
+from auditor.evaluation.summaries import TRANSPARENT, Summaries, bindings
 from auditor.evaluation.touches import touches
 from auditor.values import (
     UNBOUND,
@@ -83,8 +85,12 @@ class TreeCalls(Summaries):
         return isinstance(found, Foreign) and found.name == "contextlib.contextmanager"
 
     def only_changes(self, decorator: Value) -> bool:
-        """Whether a class decorator surely does no more than change the class."""
-        return isinstance(decorator, Function) and self.summary(decorator).harmless
+        """Whether a decorator surely does no more than change what it is given."""
+        return (
+            isinstance(decorator, Function)
+            and self.summary(decorator).harmless
+            and _gives_back(self.function_facts(decorator))
+        )
 
     def make(
         self, cls: ClassValue, args: tuple[Value, ...], keywords: _Keywords, frame: Frame,
@@ -94,8 +100,14 @@ class TreeCalls(Summaries):
         made = Instance(cls, place, args, keywords)
         maker = self.maker(cls)
         summary = self.summary(maker) if maker is not None else None
-        if maker is not None and summary is not None and (not summary.harmless or summary.texts):
-            self.invoke(maker, (made, *args), keywords, frame, place, text)
+        if maker is not None and summary is not None:
+            given, plain = (made, *args), is_undecorated(cls) and makes_itself(cls)
+            fits = not plain or self.fits(maker, given, keywords)
+            if not fits or not summary.harmless or summary.texts:
+                self.invoke(maker, given, keywords, frame, place, text)
+        elif (args or keywords) and takes_nothing(cls):
+            message = f"{cls.facts.name}() takes no arguments"
+            raise PythonError(builtin_error("TypeError", message, place))
         return made
 
     def method(self, cls: ClassValue, name: str) -> Function | None:
@@ -108,7 +120,8 @@ class TreeCalls(Summaries):
         if len(defined) != 1:
             return None
         prefix = f"{owner.qualname}."
-        return Function(owner.module, defined[0], defined[0].decorators, prefix=prefix)
+        decorators, scopes = defined[0].decorators, owner.scopes
+        return Function(owner.module, defined[0], decorators, scopes, prefix=prefix)
 
     def _can_wait(
         self, function: Function, summary: Summary, given: tuple[Value, ...], keywords: _Keywords
@@ -393,6 +406,16 @@ class TreeCalls(Summaries):
             if frame.is_call:
                 raise
             return Opaque("a lambda is not followed", own=True)
+
+
+def _gives_back(facts: f.FunctionFacts | f.Unparsed) -> bool:
+    """Whether a function surely returns its first argument, by its text."""
+    if isinstance(facts, f.Unparsed) or not facts.params or not facts.body:
+        return False
+    given = f.Name(facts.params[0])
+    bound = any(name == given.id for name, _ in bindings(facts.body))
+    ends = isinstance(facts.body[-1], f.Return)
+    return ends and not bound and all(stmt.value == given for stmt in returns(facts.body))
 
 
 def _is_of_instance(value: Value) -> bool:

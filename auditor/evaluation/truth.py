@@ -9,22 +9,25 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from msgspec import structs
 
 from auditor import releases
 from auditor.classes import Missing, lookup
-from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, IDENTITIES, Frame, is_plain
+from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, IDENTITIES, Frame, is_own, is_plain
 from auditor.evaluation.machine import Machine
-from auditor.evaluation.standins import outside, stand_in
+from auditor.evaluation.standins import makes_itself, may_define, outside, stand_in
 from auditor.values import (
     UNBOUND,
     ClassValue,
     Either,
     Error,
     Foreign,
+    Function,
     Guard,
     Instance,
+    Iterated,
     Method,
     ModuleValue,
     Opaque,
@@ -53,6 +56,18 @@ IN_PLACE: dict[str, Callable[[Value, Value], Value]] = {
     "//": operator.ifloordiv, "|": operator.ior, "&": operator.iand, "^": operator.ixor,
     "/": operator.itruediv, "**": operator.ipow, "<<": operator.ilshift, ">>": operator.irshift,
 }  # fmt: skip
+
+
+#: Special methods that order, and those that compute; of both operands, and in place.
+_ORDERING = ("__lt__", "__le__", "__gt__", "__ge__")
+COMPUTING = {
+    op: (f"__{name}__", f"__r{name}__", f"__i{name}__")
+    for op, name in {
+        "+": "add", "-": "sub", "*": "mul", "%": "mod", "//": "floordiv", "|": "or", "&": "and",
+        "^": "xor", "/": "truediv", "**": "pow", "<<": "lshift", ">>": "rshift",
+    }.items()
+}  # fmt: skip
+ITERATING = ("__iter__", "__getitem__")
 
 
 class Passage:
@@ -139,6 +154,10 @@ class Truth(Machine):
                 return True
             case Instance(cls=cls, where=where):
                 return self._instance_truth(cls, where)
+            case Iterated(items=items, over=over):
+                return over is UNBOUND or bool(items)
+            case ClassValue() if may_define(value, "__bool__", "__len__"):
+                return Undecided(f"the truth of {value.qualname} is not known", own=True)
             case _ if isinstance(value, IDENTITIES):
                 return True
             case _ if isinstance(value, (*CONSTANT_TYPES, *CONTAINERS)):
@@ -167,6 +186,8 @@ class Truth(Machine):
             found = lookup(cls, special)
             if not isinstance(found, Missing) or found.foreign:
                 return Undecided(f"the truth of a {cls.qualname} object is not known", where)
+        if not makes_itself(cls):
+            return Undecided(f"what {cls.qualname}() gives is not known", where)
         return True
 
     def compare(
@@ -213,6 +234,8 @@ class Truth(Machine):
             other = right if left is None else left
             if isinstance(other, Foreign):
                 return Undecided(f"whether {other.name} is None is not known", None, other.name)
+            if isinstance(other, Instance) and not makes_itself(other.cls):
+                return Undecided(f"what {other.cls.qualname}() gives is not known", other.where)
             return other is None
         if isinstance(left, bool) and isinstance(right, bool):
             return left is right
@@ -221,7 +244,7 @@ class Truth(Machine):
         if isinstance(left, (*IDENTITIES, Foreign)) and isinstance(right, (*IDENTITIES, Foreign)):
             if isinstance(left, Foreign) or isinstance(right, Foreign):
                 return True if left == right else Undecided("objects outside the tree")
-            return bool(left == right)
+            return self._same_function(left, right, "is")
         return Undecided(f"identity of a {type(left).__name__} and a {type(right).__name__}")
 
     def _ordered(
@@ -242,19 +265,75 @@ class Truth(Machine):
             for kind in (tuple, list):
                 if isinstance(left, kind) and isinstance(right, kind):
                     return self._by_items(op, left, right, frame, line)
-            a, b = outside(stand_in(left)), outside(stand_in(right))
+            a, b = (outside(stand_in(value, _ORDERING)) for value in (left, right))
             if a is not UNBOUND and b is not UNBOUND:
                 self._python(OPERATORS[op], a, b, frame, line)  # for its exception alone
         else:
             if isinstance(left, Spec) and isinstance(right, Spec):
                 same = self._same_spec(left, right)
                 return same if isinstance(same, Undecided) else same is (op == "==")
+            for value in (left, right):
+                if isinstance(value, ClassValue) and may_define(value, "__eq__", "__ne__"):
+                    return Undecided(f"what {value.qualname} is equal to is not known", own=True)
             kinds = [isinstance(v, IDENTITIES) for v in (left, right)]
             if all(kinds):
-                return (left == right) is (op == "==")
+                same = self._same_function(left, right, "==")
+                return same if isinstance(same, Undecided) else same is (op == "==")
             if any(kinds) and (is_plain(left) or is_plain(right)):
-                return op == "!="
+                same = self._same_function(left, right, "==")
+                return same if isinstance(same, Undecided) else op == "!="
         return Undecided(f"comparison of a {type(left).__name__} and a {type(right).__name__}")
+
+    @staticmethod
+    def _same_function(left: Value, right: Value, op: str) -> bool | Undecided:
+        """Whether two values are one object, of which any may be a function.
+
+        What decorates one may have made anything of it. Methods are bound anew each time that they
+        are read, to be equal and not identical; and a definition that runs twice makes two.
+        """
+        if left == right:
+            return True
+        for value in (left, right):
+            if isinstance(value, Function) and value.decorators:
+                return Undecided(f"what decorates {value.facts.name} is not followed", own=True)
+        if isinstance(left, Function) and isinstance(right, Function):
+            alike = left.module is right.module and left.facts is right.facts
+            if alike and not (op == "is" and left.bound and right.bound):
+                return Undecided(f"whether both {left.facts.name} are one", own=True)
+        return False
+
+    def listed(self, value: Value, frame: Frame) -> Value:
+        """What is iterated over: of an iterator or a view the items, as far as they are known."""
+        value = self.force(value, frame)
+        if type(value) is not Iterated:
+            return value
+        over = value.over
+        unchanged = over is not UNBOUND and not self.containers.changed_since(over, value.step)
+        if unchanged or value.step == self.steps:
+            return value.items
+        return Opaque("an iterator that may be used up", own=is_own(value))
+
+    def refuse(
+        self,
+        function: Callable[[Any], object],
+        value: Value,
+        asked: tuple[str, ...],
+        frame: Frame,
+        line: int,
+    ) -> None:
+        """Raise what Python does where the type of a value does not support ``function``.
+
+        ``asked`` are the special methods by which a class of the tree would.
+        """
+        stand = stand_in(value, asked)
+        if stand is UNBOUND:
+            return
+        try:
+            function(outside(stand))
+        except TypeError as error:
+            raise PythonError(self.raised(error, frame.place(line))) from error
+        except (ValueError, LookupError):
+            return
 
     @staticmethod
     def _same_spec(left: Spec, right: Spec) -> bool | Undecided:
@@ -290,6 +369,9 @@ class Truth(Machine):
         for value in (item, container):
             if isinstance(value, Opaque):
                 return Undecided(value.reason, value.where, value.text, "", value.own)
+        container = self.listed(container, frame)
+        if isinstance(container, Opaque):
+            return Undecided(container.reason, container.where, container.text)
         if id(container) in self.namespaces and isinstance(item, str):
             return self._bound_in(self.namespaces[id(container)], item)
         if isinstance(container, dict | set | frozenset):
@@ -305,7 +387,11 @@ class Truth(Machine):
                 return True
             unsettled = next((r for r in results if isinstance(r, Undecided)), None)
             return unsettled if unsettled is not None else False
-        return self.foreign_contains(item, container)
+        answer = self.foreign_contains(item, container)
+        if isinstance(answer, Undecided):
+            asked = ("__contains__", *ITERATING)
+            self.refuse(lambda stand: None in stand, container, asked, frame, line)
+        return answer
 
     def _bound_in(self, module: ModuleValue, name: str) -> bool | Undecided:
         """``name in globals()``."""

@@ -430,10 +430,606 @@ ENDING = {
     ),
 }
 
-DECIDED = {**ITSELF, **HOOKS, **HANDLERS, **MODULES, **LOOPS, **MANAGERS}
+VALUES = {
+    "an expression is refused that the types of its values do not support": tree(
+        a="""
+        from . import module
+        def function():
+            pass
+        class A:
+            pass
+        class B:
+            def __init__(self, x):
+                pass
+        class E(Exception):
+            pass
+        said = []
+        try:
+            function[1]
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            module[0]
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            A[1]
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            E[1]
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            A()[0]
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            [*3]
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            [*A()]
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            {**function}
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            {**[1]}
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            -A()
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            A() + 1
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            A() < A()
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            1 in function
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            1 in A()
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            A()()
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            A(1)
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            A(x=1)
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            B()
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            B(1, 2)
+        except TypeError as error:
+            said.append(type(error).__name__)
+        """,
+        module="",
+    ),
+    "a statement is refused that the types of its values do not support": tree(
+        a="""
+        from . import module
+        def function():
+            pass
+        class A:
+            pass
+        class B:
+            def __init__(self, x):
+                pass
+        class E(Exception):
+            pass
+        said = []
+        try:
+            for q in 3:
+                pass
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            for q in A():
+                pass
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            for q in module:
+                pass
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            first, second = A()
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            first, second = function
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            with 3:
+                pass
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            with A():
+                pass
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            with function:
+                pass
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            raise A
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            raise A()
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            raise function
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            one = 3
+            del one[0]
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            pair = (1, 2)
+            del pair[0]
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            pair = (1, 2)
+            pair[0] = 3
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            pair = ([], 2)
+            pair[0] += [3]
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            function[0] = 1
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            A()[0] = 1
+        except TypeError as error:
+            said.append(type(error).__name__)
+        try:
+            one = A()
+            one += 1
+        except TypeError as error:
+            said.append(type(error).__name__)
+        """,
+        module="",
+    ),
+    "a class says itself what an item of it is": tree(
+        a="""
+        class C:
+            def __class_getitem__(cls, item):
+                return item
+        class D:
+            @classmethod
+            def __class_getitem__(cls, item):
+                return cls
+        x, y = C[1], D[1]
+        class B(D[int]):
+            pass
+        """
+    ),
+    "an alias of a class is its base": tree(
+        a="""
+        from typing import AnyStr, Generic
+        class Base(Generic[AnyStr]):
+            alpha = 1
+        class A(Base[int]):
+            pass
+        class B(A):
+            pass
+        """
+    ),
+    "items of lists, and keys of any kind, are deleted": tree(
+        a="""
+        def function():
+            pass
+        x = [1, 2, 3, 4]
+        del x[0]
+        y = [1, 2, 3, 4]
+        del y[1:3]
+        z = {function: 1, "b": 2}
+        del z[function]
+        """
+    ),
+    "a decorator without effects gives something else": tree(
+        a="""
+        def nothing(f):
+            return None
+        def number(f):
+            return 3
+        def same(f):
+            f.tag = 1
+            return f
+        @nothing
+        def f():
+            pass
+        @number
+        def g():
+            pass
+        @nothing
+        class C:
+            pass
+        @same
+        class D:
+            pass
+        @same
+        def h():
+            pass
+        x = (f is None, g == 3, C is None, D is None, h is None)
+        """
+    ),
+    "methods, lists, instances and lambdas decorate": tree(
+        a="""
+        class Registry:
+            items = {}
+            def register(self, name):
+                def decorate(function):
+                    self.items[name] = function
+                    return function
+                return decorate
+            def plain(self, function):
+                self.items["plain"] = function
+                return function
+            def __call__(self, function):
+                self.items["call"] = function
+        registry, listed = Registry(), []
+        @registry.register("a")
+        def f():
+            pass
+        @registry.plain
+        def g():
+            pass
+        @registry
+        def h():
+            pass
+        @registry.register("c")
+        class C:
+            pass
+        @registry
+        class D:
+            pass
+        @listed.append
+        def i():
+            pass
+        @listed.append
+        class E:
+            pass
+        @lambda function: listed.append(function)
+        def j():
+            pass
+        x = Registry.items
+        """
+    ),
+    "range is iterated over, and the names in it are looked up": tree(
+        a="""
+        x = [*range(2)]
+        y, z = range(2)
+        w = [i for i in range(3)]
+        try:
+            class A:
+                one = 1
+                two = [one for _ in range(3)]
+        except NameError as error:
+            v = type(error).__name__
+        """
+    ),
+    "comprehensions are scopes of the functions and comprehensions in them": tree(
+        a="""
+        x = [[i for _ in (1,)] for i in (1, 2)]
+        y = [f() for f in [lambda: i for i in (1, 2)]]
+        class A:
+            z = [[i for _ in (1,)] for i in (1, 2)]
+        z = A.z
+        """
+    ),
+    "methods of a class that a function makes read the function's names": tree(
+        a="""
+        def make(n):
+            class A:
+                v = n
+                def get(self):
+                    return n
+                @classmethod
+                def of(cls):
+                    return n + 1
+                def __init_subclass__(cls):
+                    cls.w = n
+            return A
+        A, B = make(1), make(2)
+        class C(B):
+            pass
+        x = (A.v, B.v, A().get(), B().get(), A.of(), B.of(), C.w)
+        """
+    ),
+    "what is iterated over changes": tree(
+        a="""
+        x = [1, 2, 3]
+        for i in x:
+            if i == 1:
+                x.append(4)
+        y = [1, 2, 3, 4]
+        for j in y:
+            y.remove(j)
+        said = []
+        d, s = {"a": 1}, {1}
+        try:
+            for k in d:
+                d["b"] = 2
+        except RuntimeError as error:
+            said.append(type(error).__name__)
+        try:
+            for k, v in d.items():
+                d[v] = 2
+        except RuntimeError as error:
+            said.append(type(error).__name__)
+        try:
+            for k in s:
+                s.add(2)
+        except RuntimeError as error:
+            said.append(type(error).__name__)
+        for k in d:
+            d[k] = 3
+        """
+    ),
+    "an iterator is used where it is made": tree(
+        a="""
+        d = {"a": 1, "b": 2}
+        x = (list(d.keys()), tuple(d.values()), sorted(d.items()), dict(d.items()))
+        y = (list(zip("ab", [1, 2])), list(enumerate("ab")), list(reversed([1, 2])))
+        z = (",".join(k for k in d), sum(v for v in d.values()), max(len(k) for k in d))
+        w = ("a" in d.keys(), [*d.items()], {**dict(zip("ab", [1, 2]))})
+        u, t = d.values()
+        s = [k for k, _ in d.items()]
+        r = []
+        r.extend(d.keys())
+        """
+    ),
+    "a walrus in a comprehension binds outside of it": tree(
+        a="""
+        x = [m := i for i in (1, 2)]
+        y = m
+        z = any((n := i) > 1 for i in (1, 2, 3))
+        w = n
+        def f():
+            global k
+            return [[k := j for j in (1, 2)] for _ in (1,)]
+        v = f()
+        u = k
+        """
+    ),
+    "objects in a class body are told their names": tree(
+        a="""
+        class D:
+            def __set_name__(self, owner, name):
+                owner.seen = name
+        class A:
+            d = D()
+        x = A.seen
+        class E:
+            def __set_name__(self, owner, name):
+                raise ValueError(name)
+        try:
+            class B:
+                e = E()
+        except Exception:
+            y = 1
+        """
+    ),
+    "a call is refused by its arguments": tree(
+        a="""
+        def f(a=0, /, **k):
+            return k
+        def g(a, /):
+            return a
+        class A:
+            pass
+        def h():
+            class B(A, tag=1):
+                pass
+        calls = [
+            lambda: g(a=1),
+            lambda: f(**{"a": 1}, **{"a": 2}),
+            lambda: f(**{1: 2}),
+            lambda: f(*3),
+            lambda: f(**3),
+            lambda: len(g),
+            lambda: len(i for i in "ab"),
+            lambda: list(A()),
+            lambda: issubclass(3, int),
+            h,
+        ]
+        said = []
+        for call in calls:
+            try:
+                call()
+            except TypeError as error:
+                said.append(type(error).__name__)
+        x = (f(1, a=2), f(*{"k": 1}), f(**{"b": 1}, c=2))
+        """
+    ),
+    "attributes of constants are values": tree(
+        a="""
+        x = (1).real + (2).numerator
+        """
+    ),
+}
+
+DECIDED = {**ITSELF, **HOOKS, **HANDLERS, **MODULES, **LOOPS, **MANAGERS, **VALUES}
+
+VALUES_OPEN = {
+    "a metaclass compares its classes, and says what is true of them": tree(
+        a="""
+        class Meta(type):
+            def __eq__(cls, other):
+                return True
+            def __bool__(cls):
+                return False
+            def __getitem__(cls, item):
+                return item
+            __hash__ = type.__hash__
+        class A(metaclass=Meta):
+            pass
+        class B(metaclass=Meta):
+            pass
+        x = (A == B, A != B, A == 1, A in [1], 1 in (A,))
+        y = (bool(A), not A, 1 if A else 2, A or 3)
+        z = A[1]
+        """
+    ),
+    "an item of a class may be anything": tree(
+        a="""
+        from enum import Enum
+        from typing import Generic, TypeVar
+        T = TypeVar("T")
+        class Base(Generic[T]):
+            pass
+        class Color(Enum):
+            RED = 1
+        class A(list):
+            pass
+        x, y, z = Base[int], Color["RED"], A[int]
+        w = (Base[int] is Base, Base[int] == Base)
+        """
+    ),
+    "methods are bound anew each time": tree(
+        a="""
+        class A:
+            @classmethod
+            def g(cls):
+                pass
+            @staticmethod
+            def h():
+                pass
+            def f(self):
+                pass
+        a = A()
+        x = (A.g == A.g, A.g is A.g, A.h is A.h, a.f == a.f, a.f is a.f, a.h is A.h)
+        y = (A.f is A.f, A.f == A.f, a.g == A.g)
+        """
+    ),
+    "what a class makes may be no instance of it": tree(
+        a="""
+        class A:
+            def __new__(cls):
+                return 0
+        class B:
+            def __new__(cls):
+                return None
+        x = A()
+        y = 5 if x else 6
+        z = B() is None
+        class D:
+            def __get__(self, owner, cls):
+                return None
+        class C:
+            d = D()
+        w = C.d is None
+        """
+    ),
+    "an iterator is used up, and a view changes": tree(
+        a="""
+        g = (i for i in [1, 2])
+        x = (list(g), list(g), type(g), bool(i for i in []))
+        e = enumerate("ab")
+        y = (list(e), list(e))
+        d = {"a": 1}
+        k = d.keys()
+        d["b"] = 2
+        z = (list(k), "b" in k, len(k), k & {"a"}, bool({}.keys()))
+        """
+    ),
+    "objects of the tree say which keys are equal": tree(
+        a="""
+        class A:
+            def __eq__(self, other):
+                return True
+            def __hash__(self):
+                return hash("k")
+        x = {"k": 1, A(): 2}
+        y = {A(), A()}
+        z = {"k": 1}
+        z[A()] = 2
+        w = {a: 1 for a in (A(), A())}
+        """
+    ),
+    "an instance gets an attribute of its own": tree(
+        a="""
+        class A:
+            y = []
+            def add(self):
+                self.y.append(1)
+            def put(self):
+                self.y = [3]
+        class B:
+            z = []
+            def __init__(self):
+                self.z = [1]
+        class C(B):
+            def __init__(self):
+                super().__init__()
+        class D:
+            y = []
+        a, d = A(), D()
+        a.add()
+        a.put()
+        d.y = [1]
+        x = (a.y, A.y, C().z, d.y)
+        """
+    ),
+    "private names are those of their class": tree(
+        a="""
+        class A:
+            __p = 1
+            q = __p
+        x = A._A__p
+        y = hasattr(A, "__p")
+        z = A.q
+        """
+    ),
+    "a class may take others for subclasses": tree(
+        a="""
+        from abc import ABC
+        class A(ABC):
+            pass
+        class B:
+            pass
+        A.register(B)
+        x = issubclass(B, A)
+        """
+    ),
+}
 
 OPEN = {
     **ENDING,
+    **VALUES_OPEN,
     "a hook that may raise another exception does so where it is only asked": tree(
         FLAG,
         a="""
