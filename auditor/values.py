@@ -65,7 +65,8 @@ class Opaque(msgspec.Struct, frozen=True, eq=False):
 
     ``truth`` is its truth where that alone is known (``unknown or True``). ``own`` as for
     :class:`Undecided`. ``usual`` is the value in a process that sets no environment variable.
-    ``alias`` is the class that ``Class[T]`` stands for, as a base and where it is called.
+    ``alias`` is the class that ``Class[T]`` stands for, as a base and where it is called. ``like``
+    is an object of the same type, where that is known.
     """
 
     reason: str
@@ -76,6 +77,7 @@ class Opaque(msgspec.Struct, frozen=True, eq=False):
     own: bool = False
     usual: Any = UNBOUND
     alias: Any = UNBOUND
+    like: Any = UNBOUND
 
     def why(self) -> Undecided:
         """The condition that is open where this is asked for its truth."""

@@ -61,6 +61,8 @@ _CALLED = (Function, Closure, ClassValue, Instance, Method)
 _DECORATING = (Function, ClassValue, Closure, Pending, Instance, list, dict, set)
 #: A name that no source can spell.
 _ARGUMENT = "the argument"
+#: Operators that change a container, by its type.
+_IN_PLACE: dict[type, tuple[str, ...]] = {list: ("+", "*"), dict: ("|",), set: ("|", "&", "-", "^")}
 #: What a base can be as it is.
 _READY = frozenset((ClassValue, Foreign, Builtin, Opaque, Deferred, Either))
 
@@ -387,9 +389,18 @@ class Binding(Expressions):
 
     def _aug_assign(self, frame: Frame, stmt: f.AugAssign) -> None:
         """``target op= value``; on a list it changes the list, which other names may share."""
-        current = self.evaluate(stmt.target, frame, stmt.line)
-        value = self.evaluate(stmt.value, frame, stmt.line)
+        current = self.force(self.evaluate(stmt.target, frame, stmt.line), frame)
+        value = self.force(self.evaluate(stmt.value, frame, stmt.line), frame)
+        shared = _changed_in_place(current, stmt.op)
+        if shared and (isinstance(current, Either) or isinstance(value, Either)):
+            current = _of_copies(current)
         result = self.binary(stmt.op, current, value, frame, stmt.line, IN_PLACE)
+        if any(one is not result for one in shared):
+            # Which of them is changed, or by what, is not known.
+            reason = f"{stmt.op}= of something unknown"
+            result = Opaque(reason, frame.place(stmt.line), own=is_own(value))
+            for one in shared:
+                self.forget(one, reason, frame, stmt.line, own=is_own(value))
         self.store(frame, stmt.target, result, stmt, stmt.line)
 
     def _bind_stmt(self, frame: Frame, stmt: f.Bind) -> None:
@@ -435,6 +446,18 @@ class Binding(Expressions):
             self._set_in_class(owner, attr, UNBOUND, frame, place)
         elif is_plain(owner):
             self._python(delattr, owner, attr, frame, line)  # for its exception alone
+
+
+def _changed_in_place(value: Value, op: str) -> list[Value]:
+    """The containers that ``value op= …`` may change."""
+    options = [one for _, one in value.options] if isinstance(value, Either) else [value]
+    return [one for one in options if op in _IN_PLACE.get(type(one), ())]
+
+
+def _of_copies(value: Value) -> Value:
+    if isinstance(value, Either):
+        return Either(tuple((guard, _of_copies(one)) for guard, one in value.options))
+    return type(value)(value) if type(value) in _IN_PLACE else value
 
 
 def _if(guard: Guard, value: Value) -> Value:

@@ -49,6 +49,20 @@ _PURE = frozenset(
 )
 
 #: Those that take all there is to iterate over.
+#: An object of the type that a builtin gives, whatever it is given.
+_GIVES: dict[str, object] = {
+    **dict.fromkeys(("str", "repr", "ascii", "format", "chr", "hex", "oct", "bin"), "a"),
+    **dict.fromkeys(("len", "ord", "hash", "id", "int"), 1),
+    **dict.fromkeys(("hasattr", "callable", "isinstance", "issubclass", "any", "all"), True),
+    "float": 1.0,
+    "bool": True,
+    "list": [],
+    "sorted": [],
+    "tuple": (),
+    "dict": {},
+}
+#: Methods of texts that give texts.
+_TEXTS = frozenset(("format", "format_map", "join", "lower", "replace", "strip", "title", "upper"))
 _OF_ITEMS = frozenset(
     "all any dict enumerate frozenset list max min set sorted sum tuple zip".split()
 )
@@ -121,7 +135,8 @@ class BuiltinCalls(Statements):
             if not keywords:
                 self._refuse_builtin(name, values, frame, line)
         own = any(map(is_own, args))
-        return Opaque(f"the result of {name}()", frame.place(line), text, own=own)
+        like = _GIVES.get(name, UNBOUND)
+        return Opaque(f"the result of {name}()", frame.place(line), text, own=own, like=like)
 
     def _refuse_builtin(self, name: str, values: list[Value], frame: Frame, line: int) -> None:
         """Raise what Python does where the types of the arguments are not those that it takes."""
@@ -363,7 +378,8 @@ class BuiltinCalls(Statements):
                 like: object = getattr({}, name)()
                 return Iterated(list(result), self.steps, like, owner)
             return result
-        return Opaque(f"the result of .{name}()", frame.place(line), text)
+        like = "a" if isinstance(owner, str) and name in _TEXTS else UNBOUND
+        return Opaque(f"the result of .{name}()", frame.place(line), text, like=like)
 
     def _global_or(self, owner: Value, args: tuple[Value, ...], frame: Frame) -> Value:
         """``globals().get(name, default)``."""

@@ -9,6 +9,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from copy import copy
 from functools import lru_cache
 
 from msgspec.structs import replace
@@ -59,6 +60,8 @@ _MAX_BITS = 128
 _UNARY: dict[str, Callable[[Value], Value]] = {
     "-": operator.neg, "+": operator.pos, "~": operator.invert,
 }  # fmt: skip
+#: Comparisons that give True or False, whatever they compare.
+_GIVES_BOOL = frozenset(("is", "is not", "in", "not in"))
 _UNARY_METHODS = ("__neg__", "__pos__", "__invert__")
 
 
@@ -236,9 +239,8 @@ class Expressions(Names):
                 if truth.key.startswith("!")
                 else truth.key and f"!{truth.key}"
             )
-            return Opaque(
-                truth.reason, truth.where or frame.place(line), truth.text, key, own=truth.own
-            )
+            where = truth.where or frame.place(line)
+            return Opaque(truth.reason, where, truth.text, key, own=truth.own, like=True)
         return not truth
 
     def _compare(self, expr: f.Compare, frame: Frame, line: int) -> Value:
@@ -251,7 +253,8 @@ class Expressions(Names):
             if not isinstance(result, Undecided):
                 return result
             why = self._placed(result, frame, line)
-            return Opaque(why.reason, why.where, why.text, why.key, own=why.own)
+            like = True if expr.ops[0] in _GIVES_BOOL else UNBOUND
+            return Opaque(why.reason, why.where, why.text, why.key, own=why.own, like=like)
         with ExitStack() as stack:
             for op, node in zip(expr.ops, expr.rights, strict=True):
                 right = self.evaluate(node, frame, line)
@@ -296,14 +299,18 @@ class Expressions(Names):
             if table is IN_PLACE and isinstance(left, list | dict | set):
                 self.containers.changes(left, self.open_guards, self.steps)
             return self._python(table[op], left, right, frame, line)
-        for value in (left, right):
-            if isinstance(value, Opaque):
-                return value
         asked = COMPUTING.get(op, ())
         a, b = stand_in(left, asked), stand_in(right, asked)
-        if op in table and a is not UNBOUND and b is not UNBOUND:
-            self._python(table[op], a, b, frame, line)  # for its exception alone
-        return Opaque(f"result of {op}", frame.place(line), own=is_own(left) or is_own(right))
+        unknown = next((value for value in (left, right) if isinstance(value, Opaque)), None)
+        # What a text is formatted with depends on what it says.
+        depends = op == "%" and unknown is left
+        if op in table and a is not UNBOUND and b is not UNBOUND and not depends:
+            self._python(table[op], _copied(a), b, frame, line)  # for its exception alone
+        like = "a" if op == "%" and isinstance(left, str) else UNBOUND
+        if unknown is not None:
+            return unknown if like is UNBOUND else replace(unknown, like=like)
+        own = is_own(left) or is_own(right)
+        return Opaque(f"result of {op}", frame.place(line), own=own, like=like)
 
     def _display(self, node: f.Sequence, frame: Frame, line: int) -> Value:
         items = self.items(node.items, frame, line)
@@ -311,7 +318,7 @@ class Expressions(Names):
             return items
         if node.kind == "set" and not all(map(is_key, items)):
             own = any(map(is_own, items))
-            return Opaque("a set of values not known", frame.place(line), own=own)
+            return Opaque("a set of values not known", frame.place(line), own=own, like=set())
         if node.kind == "list":
             return self.new(items)
         if node.kind == "tuple":
@@ -495,8 +502,13 @@ class Expressions(Names):
     def _fstring(self, node: f.FString, frame: Frame, line: int) -> Value:
         values = [self.shown(self.evaluate(part, frame, line), frame) for part in node.parts]
         if not all(is_plain(value) and not isinstance(value, set | frozenset) for value in values):
-            return Opaque("a string with an unknown part", frame.place(line))
+            return Opaque("a string with an unknown part", frame.place(line), like="a")
         return "".join(map(str, values))
+
+
+def _copied(stand: object) -> object:
+    """A stand-in that may be changed."""
+    return copy(stand) if isinstance(stand, list | dict | set) else stand
 
 
 def _usual(op: str, values: list[Value]) -> Value:

@@ -270,7 +270,17 @@ class Snapshot:
         for name, value in after.items() if self._originals else ():
             if id(value) in self._originals:
                 after[name] = _refilled(self._originals[id(value)][1], value)
+        for name, value in after.items() if self._originals else ():
+            if type(value) is Either:
+                after[name] = Either(
+                    tuple([(guard, self._shared(v)) for guard, v in value.options])
+                )
         replace_names(names, after)
+
+    def _shared(self, value: Value) -> Value:
+        """What a branch has bound another name to: the object, where the branch left it alone."""
+        copied = self._originals.get(id(value))
+        return value if copied is None or not same(value, copied[1]) else copied[1]
 
 
 def _refilled(container: Value, content: Value) -> Value:

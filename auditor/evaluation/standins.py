@@ -49,7 +49,7 @@ def stand_in(value: Value, asked: tuple[str, ...] = ()) -> object:
             return getattr(builtins, name)
         case ClassValue() if is_ordinary(value):
             return type(value.facts.name, _builtin_bases(value), {})
-        case Iterated(like=like):
+        case Iterated(like=like) | Opaque(like=like):
             return like
         case Instance(cls=cls) if asked and _is_bare(cls, asked):
             kind: Any = type(cls.facts.name, _builtin_bases(cls), {})

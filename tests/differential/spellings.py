@@ -121,6 +121,38 @@ HOOKS = {
         """,
         b="c = 1",
     ),
+    "a text of unknown words is a text": tree(
+        a="""
+        import present_lib
+        class A:
+            pass
+        errors = 0
+        try:
+            f"{A}" + 1
+        except TypeError:
+            errors += 1
+        try:
+            "%s" % present_lib + 1
+        except TypeError:
+            errors += 1
+        try:
+            str(present_lib) + 1
+        except TypeError:
+            errors += 1
+        try:
+            "{}".format(A) + 1
+        except TypeError:
+            errors += 1
+        l = [1]
+        m = l
+        try:
+            l -= [1]
+        except TypeError:
+            errors += 1
+        l *= 2
+        l += (3,)
+        """
+    ),
     "a hook serves names with underscores around them": tree(
         a="""
         from . import b
@@ -1093,6 +1125,37 @@ OPEN = {
                 import maybe_lib
         except ImportError:
             x = "error" in globals()
+        """,
+    ),
+    "a container that something unknown is added to is changed under all its names": tree(
+        FLAG,
+        a="""
+        import present_lib
+        l = [1]
+        m = l
+        l += present_lib.function([2])
+        n = m
+        d = {1}
+        e = d
+        if present_lib.FLAG:
+            r = {2}
+        else:
+            r = {3}
+        d |= r
+        k = len(e)
+        """,
+    ),
+    "one of several lists is added to": tree(
+        FLAG,
+        a="""
+        import present_lib
+        a, b = [1], [2]
+        if present_lib.FLAG:
+            r = a
+        else:
+            r = b
+        r += [5]
+        n = len(a), len(b)
         """,
     ),
     "a base may be a module with a hook": tree(
