@@ -10,9 +10,11 @@ from msgspec import structs
 
 from auditor import facts as f
 from auditor.classes import (
+    Found,
     InconsistentOrder,
     Open,
     linearise,
+    lookup,
     member_name,
     own_attribute,
     own_value,
@@ -194,7 +196,10 @@ class Binding(Expressions):
             name_descriptors(self, cls, frame, stmt.line)
         if cls.hooked or keywords or isinstance(cls.metaclass, ClassValue):
             run_hooks(self, cls, keywords, frame, stmt.line)
-        self.bind(frame, stmt.name, self._decorated_class(cls, frame), stmt, stmt.line)
+        value = self._decorated_class(cls, frame)
+        if isinstance(cls.metaclass, Function | Closure):
+            value = Opaque("what its metaclass makes", frame.place(stmt.start), stmt.name, own=True)
+        self.bind(frame, stmt.name, value, stmt, stmt.line)
 
     def _ready(self, node: f.Expr, frame: Frame, line: int) -> Value:
         """The value of an expression, and not a call that is put off."""
@@ -326,6 +331,7 @@ class Binding(Expressions):
                 raise PythonError(builtin_error("ValueError", message, frame.place(line)))
             parts: Iterable[Value] = value
         else:
+            self.iterates(value, frame, line)
             self.refuse(_unpacked, value, ITERATING, frame, line)
             parts = [Opaque("unpacked", frame.place(line), own=is_own(value))] * len(items)
         for item, part in zip(items, parts, strict=False):
@@ -342,6 +348,7 @@ class Binding(Expressions):
             case ModuleValue() as module:
                 self._set_in_module(module, name, value, frame, place)
             case ClassValue() as cls:
+                self.special(cls, "__setattr__", (name, value), frame, line)
                 self._set_in_class(cls, name, value, frame, place)
             case Either(options=options):
                 for guard, option in options:
@@ -349,7 +356,12 @@ class Binding(Expressions):
                         other = Guard(guard.where, guard.text, None, not guard.negated)
                         both = join(((guard, value), (other, own_value(option, name))))
                         self._set_in_class(option, name, both, frame, place)
-            case Instance(cls=cls):
+            case Instance(cls=cls) as made:
+                self.special(made, "__setattr__", (name, value), frame, line)
+                found = lookup(cls, name)
+                served = own_value(found.owner, name) if isinstance(found, Found) else None
+                if isinstance(served, Instance):
+                    self.special(served, "__set__", (made, value), frame, line, run=False)
                 cls.given = {name} if cls.given is None else cls.given | {name}
             case value_of if is_plain(value_of):
                 # For its exception alone: no plain value takes a new attribute.
@@ -433,6 +445,8 @@ class Binding(Expressions):
                 case Open(why=why):
                     frame.doubt(Doubt(error, why))
             self._set_in_class(owner, attr, UNBOUND, frame, place)
+        elif isinstance(owner, Instance):
+            self.special(owner, "__delattr__", (attr,), frame, line)
         elif is_plain(owner):
             self._python(delattr, owner, attr, frame, line)  # for its exception alone
 

@@ -43,8 +43,8 @@ from auditor.values import (
 
 _PURE = frozenset(
     (
-        "abs all any bool bytes dict divmod enumerate float format frozenset int len list max "
-        "min range repr reversed round set slice sorted str sum tuple zip"
+        "abs all any ascii bool bytes dict divmod enumerate float format frozenset int len list "
+        "max min range repr reversed round set slice sorted str sum tuple zip"
     ).split()
 )
 
@@ -62,6 +62,12 @@ PURE_METHODS = frozenset(
         "issubset issuperset union copy"
     ).split()
 )
+
+#: What they may ask the objects for that they are given in a container.
+_OF_THEIRS = ("__lt__", "__gt__", "__eq__", "__hash__", "__add__", "__radd__", "__repr__")
+
+#: Those that call what they are given.
+_CALLING = frozenset("filter map max min sorted".split())
 
 #: What stands for itself in a call that may be refused, and what an instance is asked for then.
 _STANDING = (ModuleValue, Function, Closure, ClassValue, Instance, Iterated, *CONSTANT_TYPES)
@@ -118,8 +124,17 @@ class BuiltinCalls(Statements):
                 if name in ("zip", "enumerate", "reversed"):
                     return Iterated(list(result), self.steps, result)
                 return self.new(result)
+            if values and isinstance(values[0], Instance | ClassValue):
+                self.special(values[0], f"__{name}__", tuple(values[1:]), frame, line)
+                if of_items:
+                    self.iterates(values[0], frame, line)
+            for value in values:
+                self.lose_items(value, _OF_THEIRS, frame, line)
             if not keywords:
                 self._refuse_builtin(name, values, frame, line)
+        for value in (*args, *(value for _, value in keywords)):
+            if isinstance(value, Function) and name in _CALLING:
+                self.lose_effects(value, (), frame.place(line))
         own = any(map(is_own, args))
         return Opaque(f"the result of {name}()", frame.place(line), text, own=own)
 

@@ -85,6 +85,7 @@ class Comprehensions(Binding):
         generator = node.generators[depth]
         over = self.listed(over, frame)
         if not isinstance(over, _ITERABLE) or len(over) > _MAX_ITEMS:
+            self.iterates(over, frame, line)
             self.refuse(iter, over, ITERATING, frame, line)
             raise _OpenError(
                 Opaque("not evaluated", frame.place(line), node.text, own=is_own(over))

@@ -40,6 +40,7 @@ from auditor.values import (
     Error,
     Foreign,
     Guard,
+    Instance,
     Opaque,
     Pending,
     PlatformMethod,
@@ -59,6 +60,7 @@ _MAX_BITS = 128
 _UNARY: dict[str, Callable[[Value], Value]] = {
     "-": operator.neg, "+": operator.pos, "~": operator.invert,
 }  # fmt: skip
+_MADE = (Instance, ClassValue)
 _UNARY_METHODS = ("__neg__", "__pos__", "__invert__")
 
 
@@ -109,6 +111,10 @@ class Expressions(Names):
         return self._negated(node, value, frame, line)
 
     def _negated(self, node: f.Unary, value: Value, frame: Frame, line: int) -> Value:
+        if isinstance(value, _MADE):
+            made = self.special(value, _UNARY_METHODS["-+~".index(node.op)], (), frame, line)
+            if made is not UNBOUND:
+                return made
         stand = stand_in(value, _UNARY_METHODS)
         if stand is not UNBOUND:
             made = self._python(lambda v, _: _UNARY[node.op](v), stand, None, frame, line)
@@ -296,10 +302,16 @@ class Expressions(Names):
             if table is IN_PLACE and isinstance(left, list | dict | set):
                 self.containers.changes(left, self.open_guards, self.steps)
             return self._python(table[op], left, right, frame, line)
+        asked = COMPUTING.get(op, ())
+        if asked and (isinstance(left, _MADE) or isinstance(right, _MADE)):
+            order = [(left, asked[0], right), (right, asked[1], left)]
+            order = [(left, asked[2], right), *order] if table is IN_PLACE else order
+            made = self.first_of(order, frame, line)
+            if made is not UNBOUND:
+                return made
         for value in (left, right):
             if isinstance(value, Opaque):
                 return value
-        asked = COMPUTING.get(op, ())
         a, b = stand_in(left, asked), stand_in(right, asked)
         if op in table and a is not UNBOUND and b is not UNBOUND:
             self._python(table[op], a, b, frame, line)  # for its exception alone
@@ -325,6 +337,7 @@ class Expressions(Names):
             if type(node) is f.Unary and node.op == "*":
                 several = self.listed(self.evaluate(node.value, frame, line), frame)
                 if not isinstance(several, list | tuple | dict | set | frozenset | str | range):
+                    self.iterates(several, frame, line)
                     self.refuse(lambda stand: [*stand], several, ITERATING, frame, line)
                     return Opaque("unknown items", frame.place(line), own=is_own(several))
                 items.extend(several)
@@ -383,6 +396,10 @@ class Expressions(Names):
             case Opaque():
                 return owner
             case _:
+                if isinstance(owner, Instance):
+                    made = self.special(owner, "__getitem__", (index,), frame, line)
+                    if made is not UNBOUND:
+                        return made
                 self.refuse(lambda stand: stand[0], owner, ("__getitem__",), frame, line)
                 return Opaque("an item", frame.place(line), own=is_own(owner))
 
@@ -394,7 +411,8 @@ class Expressions(Names):
         place = frame.place(line)
         unknown = Opaque(f"an item of {cls.qualname}", place, own=True, alias=cls)
         if may_define(cls, "__getitem__"):
-            return unknown
+            made = self.special(cls, "__getitem__", (index,), frame, line)
+            return unknown if made is UNBOUND else made
         given = lookup(cls, "__class_getitem__")
         if isinstance(given, Found):
             method = self.class_method(cls, given.owner, "__class_getitem__")
@@ -486,14 +504,26 @@ class Expressions(Names):
                 kept.append((guard, option))
         return kept
 
-    def shown(self, value: Value, frame: Frame) -> Value:
-        """What ``str`` is asked to show: the text of an exception, else the value itself."""
+    def shown(
+        self, value: Value, frame: Frame, names: tuple[str, ...] = ("__str__", "__repr__")
+    ) -> Value:
+        """What ``str`` is asked to show: the text of an exception, else the value itself.
+
+        Of an object of the tree, what the first of these methods gives.
+        """
         value = self.force(value, frame)
+        if isinstance(value, Instance):
+            for name in names:
+                made = self.special(value, name, ("",) * (name == "__format__"), frame, 0)
+                if made is not UNBOUND:
+                    made = self.force(made, frame)
+                    return made if isinstance(made, str) else Opaque(f"what {name}() gives")
         text = error_text(value) if isinstance(value, Error) else None
         return value if text is None else text
 
     def _fstring(self, node: f.FString, frame: Frame, line: int) -> Value:
-        values = [self.shown(self.evaluate(part, frame, line), frame) for part in node.parts]
+        asked = ("__format__", "__str__", "__repr__")
+        values = [self.shown(self.evaluate(part, frame, line), frame, asked) for part in node.parts]
         if not all(is_plain(value) and not isinstance(value, set | frozenset) for value in values):
             return Opaque("a string with an unknown part", frame.place(line))
         return "".join(map(str, values))

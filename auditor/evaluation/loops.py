@@ -53,6 +53,7 @@ class Loops(Branches):
             ):
                 over = over.over if isinstance(over, Iterated) else over
                 return self._for_each(frame, stmt, list(values), over)
+            self.iterates(values, frame, stmt.line)
             self.refuse(iter, values, ITERATING, frame, stmt.line)
             reason, own = "what is iterated over is not known", is_own(values)
             why = Undecided(reason, frame.place(stmt.line), stmt.text, "", own)

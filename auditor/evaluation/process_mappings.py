@@ -9,8 +9,10 @@ from auditor.evaluation.import_statements import ImportStatements
 from auditor.evaluation.standins import is_key
 from auditor.values import (
     UNBOUND,
+    ClassValue,
     Doubt,
     Foreign,
+    Instance,
     ModuleValue,
     Opaque,
     Place,
@@ -79,6 +81,8 @@ class ProcessMappings(ImportStatements):
             else:
                 self._python(owner.__setitem__, key, value, frame, line)
         else:
+            if isinstance(owner, Instance | ClassValue):
+                self.special(owner, "__setitem__", (key, value), frame, line)
             self.refuse(lambda v: setitem(v, 0, None), owner, ("__setitem__",), frame, line)
 
     def delete_item(self, owner: Value, index: Value, frame: Frame, line: int) -> None:
@@ -95,6 +99,8 @@ class ProcessMappings(ImportStatements):
             else:
                 self._python(delitem, owner, index, frame, line)
         else:
+            if isinstance(owner, Instance | ClassValue):
+                self.special(owner, "__delitem__", (index,), frame, line)
             self.refuse(lambda v: delitem(v, 0), owner, ("__delitem__",), frame, line)
 
     def put_in(self, name: str, value: Value, place: Place) -> None:

@@ -97,6 +97,8 @@ class TreeCalls(Summaries):
     ) -> Value:  # fmt: skip
         """An instance of a class of the tree; its ``__init__`` runs if it has effects."""
         made = Instance(cls, place, args, keywords)
+        if cls.metaclass is not None:
+            self.special(cls, "__call__", args, frame, place.line, run=False)
         maker = self.maker(cls)
         summary = self.summary(maker) if maker is not None else None
         if maker is not None and summary is not None:
@@ -108,6 +110,26 @@ class TreeCalls(Summaries):
             message = f"{cls.facts.name}() takes no arguments"
             raise PythonError(builtin_error("TypeError", message, place))
         return made
+
+    def special(
+        self, owner: Value, name: str, args: tuple[Value, ...], frame: Frame, line: int, *,
+        run: bool = True,
+    ) -> Value:  # fmt: skip
+        """What a special method of the tree gives, or UNBOUND where there is none.
+
+        Python looks for it in the class of an object, which is the metaclass of a class. Where it
+        may not ``run``, nothing is known of what it gives and does.
+        """
+        cls = getattr(owner, "metaclass" if isinstance(owner, ClassValue) else "cls", None)
+        method = self.method(cls, name) if isinstance(cls, ClassValue) else None
+        if method is None:
+            return UNBOUND
+        place = frame.place(line)
+        if not run:
+            self.lose_effects(method, (owner, *args), place)
+            return Opaque(f"what {name}() gives", place, own=True)
+        bound = structs.replace(method, bound=(owner,))
+        return self.tree_call(bound, args, (), frame, place, f"{name}(…)")
 
     def method(self, cls: ClassValue, name: str) -> Function | None:
         """A method as the class body that provides it defines it, where that is plain."""
@@ -304,9 +326,8 @@ class TreeCalls(Summaries):
         place: Place, text: str, trace: list[Trace] | None, effects: bool,
     ) -> Value:  # fmt: skip
         facts = self.function_facts(function)
-        if isinstance(facts, f.Unparsed):
-            self.lose_effects(function, args, place)
         if isinstance(facts, f.Unparsed) or facts.generator:
+            self.lose_effects(function, args, place)
             return Opaque(f"{function.facts.name}() is not followed", place, text)
         scope = self.arguments(function, facts, args, keywords, frame, place)
         inner = self.call_frame(function, scope, frame)

@@ -845,16 +845,6 @@ VALUES = {
         x = (f(1, a=2), f(*{"k": 1}), f(**{"b": 1}, c=2))
         """
     ),
-    "attributes of constants are values": tree(
-        a="""
-        x = (1).real + (2).numerator
-        """
-    ),
-}
-
-DECIDED = {**ITSELF, **HOOKS, **HANDLERS, **MODULES, **LOOPS, **MANAGERS, **VALUES}
-
-VALUES_OPEN = {
     "a metaclass compares its classes, and says what is true of them": tree(
         a="""
         class Meta(type):
@@ -874,6 +864,80 @@ VALUES_OPEN = {
         z = A[1]
         """
     ),
+    "special methods of objects are run": tree(
+        a="""
+        seen = []
+        class A:
+            def __setitem__(self, key, value):
+                seen.append(key)
+            def __delitem__(self, key):
+                seen.append("-" + key)
+            def __getitem__(self, key):
+                seen.append("=" + key)
+                return 1
+            def __contains__(self, key):
+                seen.append("?" + key)
+                return True
+            def __iadd__(self, other):
+                seen.append("+=")
+                return self
+            def __add__(self, other):
+                seen.append("+")
+                return 5
+            def __len__(self):
+                seen.append("len")
+                return 1
+            def __bool__(self):
+                seen.append("bool")
+                return False
+            def __eq__(self, other):
+                seen.append("eq")
+                return other == 1
+            def __lt__(self, other):
+                seen.append("lt")
+                return True
+            def __neg__(self):
+                seen.append("neg")
+                return 4
+            def __setattr__(self, name, value):
+                seen.append(name)
+            def __delattr__(self, name):
+                seen.append("-" + name)
+            def __str__(self):
+                seen.append("str")
+                return "S"
+        a = A()
+        a["k"] = 1
+        del a["k"]
+        a.x = 1
+        del a.x
+        x = (a["g"], "q" in a, a + 1, bool(a), not a, a == 1, a == 2, a != 1, 1 == a, a < 1, -a)
+        y = (str(a), f"{a}", f"<{a!s:>3}>", 1 in [a], a or 3)
+        a += 1
+        z = list(seen)
+        """
+    ),
+    "values in f-strings are converted and formatted": tree(
+        a="""
+        x = (f"{3:>5}", f"{3.14159:.2f}", f"{'a'!r:>5}", f"{'é'!a}", f"{2:{'0'}{3}}", f"{1!s}")
+        said = []
+        for make in (lambda: f"{3:s}", lambda: f"{'a':d}"):
+            try:
+                make()
+            except ValueError as error:
+                said.append(type(error).__name__)
+        """
+    ),
+    "attributes of constants are values": tree(
+        a="""
+        x = (1).real + (2).numerator
+        """
+    ),
+}
+
+DECIDED = {**ITSELF, **HOOKS, **HANDLERS, **MODULES, **LOOPS, **MANAGERS, **VALUES}
+
+VALUES_OPEN = {
     "an item of a class may be anything": tree(
         a="""
         from enum import Enum
@@ -972,6 +1036,65 @@ VALUES_OPEN = {
         a.put()
         d.y = [1]
         x = (a.y, A.y, C().z, d.y)
+        """
+    ),
+    "what is called behind the back may change anything": tree(
+        a="""
+        seen = []
+        def f(x):
+            seen.append(x)
+            return x
+        def generator():
+            seen.append(1)
+            yield 1
+        x = list(map(f, [1, 2]))
+        a = list(seen)
+        y = sorted([1, 2], key=f)
+        b = list(seen)
+        for q in generator():
+            pass
+        c = list(seen)
+        class A:
+            @property
+            def p(self):
+                seen.append("p")
+            def __lt__(self, other):
+                seen.append("lt")
+                return True
+        d = A().p
+        e = list(seen)
+        g = max([A(), A()])
+        h = list(seen)
+        """
+    ),
+    "a metaclass that is a function makes anything": tree(
+        a="""
+        def meta(name, bases, namespace):
+            return 3
+        class A(metaclass=meta):
+            pass
+        x = A
+        class B:
+            y: int = 3
+        z = B.__annotations__
+        """
+    ),
+    "descriptors and metaclasses answer for classes": tree(
+        a="""
+        class D:
+            def __get__(self, owner, cls):
+                return (owner, cls)
+        class A:
+            d = D()
+        x = A.d[0] is None and A.d[1] is A
+        class Meta(type):
+            def __getattr__(cls, name):
+                return name
+            def __contains__(cls, item):
+                return item == 1
+        class B(metaclass=Meta):
+            y: int
+        z = (B.thing, 1 in B, 2 in B)
         """
     ),
     "private names are those of their class": tree(
