@@ -21,6 +21,7 @@ from auditor.classes import (
 )
 from auditor.evaluation.containers import as_one, beyond
 from auditor.evaluation.creation import (
+    conflicts,
     given_bases,
     is_hooked,
     metaclass_of,
@@ -61,6 +62,10 @@ from auditor.values import (
 #: What of the tree is called as a decorator, and what the first name of one may mean.
 _CALLED = (Function, Closure, ClassValue, Instance, Method)
 _DECORATING = (Function, ClassValue, Closure, Pending, Instance, list, dict, set)
+_CONFLICT = (
+    "metaclass conflict: the metaclass of a derived class must be a (non-strict) subclass of the "
+    "metaclasses of all its bases"
+)
 #: A name that no source can spell.
 _ARGUMENT = "the argument"
 #: What a base can be as it is.
@@ -174,6 +179,8 @@ class Binding(Expressions):
         cls.under, cls.scopes = self.open_guards, frame.enclosing
         cls.metaclass, cls.hooked = metaclass_of(cls, keywords), is_hooked(self, cls)
         refused = base_error(stmt.name, bases)
+        if cls.metaclass is not None and conflicts(cls):
+            refused = _CONFLICT
         # The metaclass is found before the body runs, and called after.
         if refused and refused.startswith("metaclass conflict"):
             raise PythonError(builtin_error("TypeError", refused, frame.place(stmt.line)))

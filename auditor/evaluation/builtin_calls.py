@@ -15,7 +15,15 @@ from msgspec.structs import replace
 from auditor import facts as f
 from auditor.classes import derives
 from auditor.evaluation.containers import MUTATING_METHODS
-from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, Frame, is_own, is_plain, join
+from auditor.evaluation.frame import (
+    CONSTANT_TYPES,
+    CONTAINERS,
+    Frame,
+    is_own,
+    is_plain,
+    is_unordered,
+    join,
+)
 from auditor.evaluation.raised import error_class
 from auditor.evaluation.standins import is_ordinary, may_define, stand_in
 from auditor.evaluation.statements import Statements
@@ -66,6 +74,10 @@ PURE_METHODS = frozenset(
 #: What they may ask the objects for that they are given in a container.
 _OF_THEIRS = ("__lt__", "__gt__", "__eq__", "__hash__", "__add__", "__radd__", "__repr__")
 
+#: Of them, those that give the items in their order; and those that show what they are given.
+_ORDERED = frozenset("dict enumerate list tuple zip".split())
+_SHOWING = frozenset("ascii format repr str".split())
+
 #: Those that call what they are given.
 _CALLING = frozenset("filter map max min sorted".split())
 
@@ -94,8 +106,13 @@ class BuiltinCalls(Statements):
             message = "…" if not exact else str(texts[0]) if texts else ""
             return replace(builtin_error(name, message, frame.place(line)), exact=exact)
         if name in _PURE:
-            of_items = name in _OF_ITEMS
-            values = [(self.listed if of_items else self.force)(arg, frame) for arg in args]
+            of_items, ordered = name in _OF_ITEMS, name in _ORDERED
+            if of_items:
+                values = [self.listed(arg, frame, ordered=ordered) for arg in args]
+            else:
+                values = [self.force(arg, frame) for arg in args]
+            if name in _SHOWING and is_unordered(values):
+                return Opaque("the order of a set", frame.place(line), text)
             if name == "str" and len(values) == 1:
                 values = [self.shown(values[0], frame)]
             if name == "bool" and len(values) == 1:
@@ -322,6 +339,8 @@ class BuiltinCalls(Statements):
         value = self.force(self.evaluate(call.args[0], frame, line), frame)
         types = self.evaluate(call.args[1], frame, line)
         wanted = types if isinstance(types, tuple) else (types,)
+        if type(types) in CONSTANT_TYPES:
+            self._python(isinstance, 0, types, frame, line)  # for its exception alone
         classes = tuple(map(_python_class, wanted))
         known = isinstance(value, (*CONSTANT_TYPES, *CONTAINERS))
         if known and all(isinstance(cls, type) for cls in classes):
@@ -362,7 +381,12 @@ class BuiltinCalls(Statements):
         name, owner = method.name, method.owner
         if name == "get" and id(owner) in self.namespaces and args:
             return self._global_or(owner, args, frame)
-        values = [self.listed(arg, frame) for arg in args] if name in PURE_METHODS else list(args)
+        if name in PURE_METHODS:
+            values = [self.listed(arg, frame, ordered=name == "join") for arg in args]
+        else:
+            values = list(args)
+        if name == "format" and is_unordered((*values, *(value for _, value in keywords))):
+            return Opaque("the order of a set", frame.place(line), text)
         container = isinstance(owner, list | dict | set | tuple)
         if name in MUTATING_METHODS and container:
             return self._mutate(owner, name, values, dict(keywords), frame, line)
@@ -399,7 +423,10 @@ class BuiltinCalls(Statements):
         frame: Frame,
         line: int,
     ) -> Value:
-        values = [self.listed(value, frame) for value in values]
+        values = [self.listed(value, frame, ordered=name == "extend") for value in values]
+        if name == "pop" and isinstance(owner, set) and is_unordered(owner):
+            self.forget(owner, "which item is taken out is not known", frame, line)
+            return Opaque("an item of a set", frame.place(line))
         if id(owner) in self.namespaces:
             return self._mutate_globals(owner, name, values, keywords, frame, line)
         self.containers.changes(owner, self.open_guards, self.steps)

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from auditor import facts as f
 from auditor.classes import Found, lookup
+from auditor.evaluation.containers import MUTATING_METHODS
 from auditor.evaluation.frame import (
     CONSTANT_TYPES,
     CONTAINERS,
@@ -24,12 +25,13 @@ from auditor.evaluation.frame import (
     guard_pair,
     is_own,
     is_plain,
+    is_unordered,
     join,
     opposite,
 )
 from auditor.evaluation.names import Names
 from auditor.evaluation.raised import error_text
-from auditor.evaluation.standins import is_key, is_undecorated, may_define, stand_in
+from auditor.evaluation.standins import is_undecorated, may_define, stand_in
 from auditor.evaluation.truth import COMPUTING, IN_PLACE, ITERATING, OPERATORS
 from auditor.values import (
     UNBOUND,
@@ -181,6 +183,8 @@ class Expressions(Names):
         if type(func) is not f.Attr:
             return self.call(self.evaluate(func, frame, line), node, frame, line)
         owner = self.evaluate(func.value, frame, line)
+        if type(owner) is Pending and func.attr in MUTATING_METHODS:
+            owner = self.force(owner, frame)
         if type(owner) is Pending:
             return Opaque("a method of a call's result", frame.place(line), node.text)
         if type(owner) is PlatformObject:
@@ -297,6 +301,8 @@ class Expressions(Names):
             if _asks_items(op, left) and not (_items_known(left) and _items_known(right)):
                 own = is_own(left) or is_own(right)
                 return Opaque(f"what {op} makes of values not known", frame.place(line), own=own)
+            if op == "%" and is_unordered((right,)) and isinstance(left, str | bytes):
+                return Opaque("the order of a set", frame.place(line))
             if _is_large(op, left, right):
                 return Opaque("a large number", frame.place(line))
             if table is IN_PLACE and isinstance(left, list | dict | set):
@@ -318,10 +324,10 @@ class Expressions(Names):
         return Opaque(f"result of {op}", frame.place(line), own=is_own(left) or is_own(right))
 
     def _display(self, node: f.Sequence, frame: Frame, line: int) -> Value:
-        items = self.items(node.items, frame, line)
+        items = self.items(node.items, frame, line, ordered=node.kind != "set")
         if isinstance(items, Opaque):
             return items
-        if node.kind == "set" and not all(map(is_key, items)):
+        if node.kind == "set" and not all(self.hashed(item, frame, line) for item in items):
             own = any(map(is_own, items))
             return Opaque("a set of values not known", frame.place(line), own=own)
         if node.kind == "list":
@@ -330,12 +336,15 @@ class Expressions(Names):
             return tuple(items)
         return self.new(self._python(lambda values, _: set(values), items, None, frame, line))
 
-    def items(self, nodes: tuple[f.Expr, ...], frame: Frame, line: int) -> list[Value] | Opaque:
+    def items(
+        self, nodes: tuple[f.Expr, ...], frame: Frame, line: int, *, ordered: bool = True
+    ) -> list[Value] | Opaque:
         """Values one after the other, with ``*values`` among them unpacked."""
         items: list[Value] = []
         for node in nodes:
             if type(node) is f.Unary and node.op == "*":
-                several = self.listed(self.evaluate(node.value, frame, line), frame)
+                value = self.evaluate(node.value, frame, line)
+                several = self.listed(value, frame, ordered=ordered)
                 if not isinstance(several, list | tuple | dict | set | frozenset | str | range):
                     self.iterates(several, frame, line)
                     self.refuse(lambda stand: [*stand], several, ITERATING, frame, line)
@@ -357,7 +366,7 @@ class Expressions(Names):
                 result.update(inner if isinstance(inner, dict) else {})
             else:
                 at = self.force(self.evaluate(key, frame, line), frame)
-                known = known and is_key(at)
+                known = self.hashed(at, frame, line) and known
                 value = self.evaluate(node, frame, line)
                 self._python(result.__setitem__, at, value, frame, line)
         if known:
@@ -389,6 +398,8 @@ class Expressions(Names):
             case str() | bytes() | tuple() | list() | dict():
                 if isinstance(index, slice) or is_plain(index):
                     return self._python(operator.getitem, owner, index, frame, line)
+                if not isinstance(owner, dict):
+                    self.refuse(lambda at: type(owner)()[at], index, ("__index__",), frame, line)
                 own = is_own(index) or is_own(
                     list(owner.values()) if isinstance(owner, dict) else owner
                 )
@@ -524,7 +535,7 @@ class Expressions(Names):
     def _fstring(self, node: f.FString, frame: Frame, line: int) -> Value:
         asked = ("__format__", "__str__", "__repr__")
         values = [self.shown(self.evaluate(part, frame, line), frame, asked) for part in node.parts]
-        if not all(is_plain(value) and not isinstance(value, set | frozenset) for value in values):
+        if not is_plain(values) or is_unordered(values):
             return Opaque("a string with an unknown part", frame.place(line))
         return "".join(map(str, values))
 

@@ -39,6 +39,8 @@ CONSTANT_TYPES = (bool, int, float, str, bytes, type(None))
 
 _CONSTANTS = frozenset(CONSTANT_TYPES)
 
+_NUMBERS = frozenset((bool, int, float))
+
 CONTAINERS = (tuple, list, set, frozenset, dict)
 
 IDENTITIES = (ModuleValue, ClassValue, Function, Builtin, PlatformObject, Closure, Spec)
@@ -127,6 +129,15 @@ def is_plain(value: Value) -> bool:
     if kind is dict:
         return _are_plain(value) and _are_plain(value.values())
     return isinstance(value, CONTAINERS) and _are_plain(value)
+
+
+def is_unordered(value: Value) -> bool:
+    """Whether the order of what is in a set is another in each process, by hashes of texts."""
+    if isinstance(value, set | frozenset):
+        return len(value) > 1 and not all(type(item) in _NUMBERS for item in value)
+    if isinstance(value, Iterated):
+        return value.unordered
+    return isinstance(value, list | tuple) and any(map(is_unordered, value))
 
 
 def _are_plain(values: Collection[Value]) -> bool:

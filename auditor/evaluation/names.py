@@ -167,6 +167,8 @@ class Names(Truth):
                     )
                 )
             case _:
+                if name == "cache_clear":
+                    self.readings.kept.clear()
                 return Opaque(f"attribute {name}", place, own=is_own(owner))
 
     def perhaps_missing(self, prefix: str, name: str, frame: Frame, place: Place) -> None:

@@ -14,7 +14,15 @@ from msgspec import structs
 from auditor import facts as f
 from auditor.classes import Found, body_namespace, linearise, lookup
 from auditor.evaluation.contexts import returns
-from auditor.evaluation.frame import Frame, Returning, UnfollowedError, doubtful, join, opposite
+from auditor.evaluation.frame import (
+    CONSTANT_TYPES,
+    Frame,
+    Returning,
+    UnfollowedError,
+    doubtful,
+    join,
+    opposite,
+)
 from auditor.evaluation.machine import MAX_OWN_FORKS, MAX_OWN_FORKS_ASKED
 from auditor.evaluation.readings import Summary
 from auditor.evaluation.signatures import bound_arguments
@@ -62,6 +70,15 @@ class TreeCalls(Summaries):
         place: Place, text: str,
     ) -> Value:  # fmt: skip
         """The value of a call: run at once if it has effects, else when asked for."""
+        if function.decorators and self._is_kept(function, args, keywords, frame):
+            key = (id(function.facts), *map(id, function.bound), args, keywords)
+            if key not in self.readings.kept or self.bare_environment:
+                bare = structs.replace(function, decorators=())
+                made = self.tree_call(bare, args, keywords, frame, place, text)
+                if self.open_guards or self.bare_environment:
+                    return made
+                self.readings.kept[key] = (function, made)
+            return self.readings.kept[key][1]
         if function.decorators and self._is_context_manager(function, frame):
             return Context(function, args, keywords)
         summary = self.summary(function)
@@ -73,6 +90,21 @@ class TreeCalls(Summaries):
             self.lose_effects(function, given, place)
             return Opaque(f"{function.facts.name}() of something unknown", place, text, own=True)
         return self.force(self.invoke(function, args, keywords, frame, place, text), frame)
+
+    def _is_kept(
+        self, function: Function, args: tuple[Value, ...], keywords: _Keywords, frame: Frame
+    ) -> bool:
+        """Whether ``functools.cache`` runs a call for its first arguments alone."""
+        node = function.decorators[0]
+        node = node.func if isinstance(node, f.Call) else node
+        last = node.attr if isinstance(node, f.Attr) else getattr(node, "id", "")
+        if last not in ("cache", "lru_cache") or len(function.decorators) != 1:
+            return False
+        outer = Frame(function.module, {}, function.scopes, depth=frame.depth + 1)
+        found = self.evaluate(node, outer, function.facts.start)
+        if found not in (Foreign("functools.cache"), Foreign("functools.lru_cache")):
+            return False
+        return all(type(value) in CONSTANT_TYPES for value in (*args, *(v for _, v in keywords)))
 
     def _is_context_manager(self, function: Function, frame: Frame) -> bool:
         """Whether a function is a generator function under ``contextlib.contextmanager``."""

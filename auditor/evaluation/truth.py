@@ -15,9 +15,24 @@ from msgspec import structs
 
 from auditor import releases
 from auditor.classes import Missing, linearise, lookup
-from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, IDENTITIES, Frame, is_own, is_plain
+from auditor.evaluation.frame import (
+    CONSTANT_TYPES,
+    CONTAINERS,
+    IDENTITIES,
+    Frame,
+    is_own,
+    is_plain,
+    is_unordered,
+)
 from auditor.evaluation.machine import Machine
-from auditor.evaluation.standins import makes_itself, may_define, outside, stand_in
+from auditor.evaluation.standins import (
+    has_no_hash,
+    is_key,
+    makes_itself,
+    may_define,
+    outside,
+    stand_in,
+)
 from auditor.values import (
     UNBOUND,
     ClassValue,
@@ -305,6 +320,8 @@ class Truth(Machine):
         for value in (left, right):
             if isinstance(value, Opaque):
                 return Undecided(value.reason, value.where, value.text, "", value.own)
+        if left is right and isinstance(left, list | dict | set | Instance):
+            return True
         if left is None or right is None:
             other = right if left is None else left
             if isinstance(other, Foreign):
@@ -383,9 +400,14 @@ class Truth(Machine):
                 return Undecided(f"whether both {left.facts.name} are one", own=True)
         return False
 
-    def listed(self, value: Value, frame: Frame) -> Value:
-        """What is iterated over: of an iterator or a view the items, as far as they are known."""
+    def listed(self, value: Value, frame: Frame, *, ordered: bool = False) -> Value:
+        """What is iterated over: of an iterator or a view the items, as far as they are known.
+
+        Where the result is ``ordered``, nothing is known of those of a set.
+        """
         value = self.force(value, frame)
+        if ordered and isinstance(value, set | frozenset | Iterated) and is_unordered(value):
+            return Opaque("the order of a set", own=is_own(value))
         if type(value) is not Iterated:
             return value
         over = value.over
@@ -393,6 +415,17 @@ class Truth(Machine):
         if unchanged or value.step == self.steps:
             return value.items
         return Opaque("an iterator that may be used up", own=is_own(value))
+
+    def hashed(self, value: Value, frame: Frame, line: int) -> bool:
+        """Whether a value is told apart from others, as a key, as it is in the run.
+
+        Raises:
+            PythonError: ``TypeError``, where it surely has no hash.
+        """
+        if has_no_hash(value):
+            message = f"unhashable type: {value.cls.facts.name!r}"
+            raise PythonError(builtin_error("TypeError", message, frame.place(line)))
+        return is_key(value)
 
     def refuse(
         self,

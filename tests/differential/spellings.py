@@ -928,6 +928,124 @@ VALUES = {
                 said.append(type(error).__name__)
         """
     ),
+    "a cached function runs once for its arguments": tree(
+        a="""
+        from functools import cache, lru_cache
+        calls, shared, n = [], [], 1
+        class A:
+            @staticmethod
+            @lru_cache(maxsize=None)
+            def f(x):
+                calls.append(x)
+                return x
+        @lru_cache(maxsize=None)
+        def f(x):
+            calls.append(x)
+            return [x]
+        @cache
+        def g():
+            return n
+        def h():
+            return shared
+        x = (f(1) is f(1), g() == 1)
+        f(2).append(3)
+        h().append(4)
+        n = 2
+        y = (f(2), g() == 1)
+        g.cache_clear()
+        z = g() == 2
+        del f, g
+        """
+    ),
+    "classes are refused by their bases and metaclasses": tree(
+        a="""
+        class M(type):
+            pass
+        class N(M):
+            pass
+        class O(type):
+            pass
+        class A(metaclass=M):
+            pass
+        class B(metaclass=N):
+            pass
+        class C(metaclass=O):
+            pass
+        class D(A, B):
+            pass
+        class I(int):
+            pass
+        x = type(D).__name__ if False else D
+        def one():
+            class E(A, C):
+                pass
+        def two():
+            class E(bool):
+                pass
+        def three():
+            class E(I, str):
+                pass
+        def four():
+            class E(A, metaclass=O):
+                pass
+        said = []
+        for make in (one, two, three, four):
+            try:
+                make()
+            except TypeError as error:
+                said.append(type(error).__name__)
+        """
+    ),
+    "objects are refused that lack what is asked of them": tree(
+        a="""
+        class Enters:
+            def __enter__(self):
+                pass
+        class Exits:
+            def __exit__(self, *args):
+                pass
+        class Equal:
+            def __eq__(self, other):
+                return True
+        class Never:
+            __hash__ = None
+        def enter():
+            with Enters():
+                pass
+        def leave():
+            with Exits():
+                pass
+        d = {}
+        def store():
+            d[Equal()] = 1
+        calls = [
+            enter,
+            leave,
+            store,
+            lambda: {Equal(): 1},
+            lambda: {Never()},
+            lambda: [1][enter],
+            lambda: isinstance(3, 4),
+        ]
+        said = []
+        for call in calls:
+            try:
+                call()
+            except TypeError as error:
+                said.append(type(error).__name__)
+        """
+    ),
+    "what does not rest on the order of a set": tree(
+        a="""
+        s = {"b", "a", "c"}
+        n, lengths = 0, []
+        for i in {1, 2}:
+            lengths.append(i)
+        x = (sorted(s), len(s), {i for i in s}, frozenset(i for i in s), max(s), "a" in s)
+        y = (any(i == "a" for i in s), sum(len(i) for i in s), sorted(i + "x" for i in s))
+        z = [*{1, 2}]
+        """
+    ),
     "attributes of constants are values": tree(
         a="""
         x = (1).real + (2).numerator
@@ -1095,6 +1213,34 @@ VALUES_OPEN = {
         class B(metaclass=Meta):
             y: int
         z = (B.thing, 1 in B, 2 in B)
+        """
+    ),
+    "the order of a set is another in each process": tree(
+        a="""
+        s = {"b", "a", "c", "d", "e", "f"}
+        t, u, v, w = list(s), ",".join(s), str(s), [*s]
+        x, y, z = [i for i in s], tuple(i for i in s), "%s" % s
+        k = []
+        for i in s:
+            k.append(i)
+            last = i
+        p = {"b", "a", "c", "d"}.pop()
+        j = []
+        j.extend(s)
+        """
+    ),
+    "except* takes parts of a group": tree(
+        a="""
+        try:
+            raise ExceptionGroup("g", [ValueError(1), TypeError(2)])
+        except* ValueError as e:
+            x = type(e).__name__
+        except* TypeError:
+            y = 2
+        try:
+            raise ValueError(1)
+        except* ValueError as e:
+            z = type(e).__name__
         """
     ),
     "private names are those of their class": tree(
