@@ -157,10 +157,13 @@ class BuiltinCalls(Statements):
 
     def _refuse_builtin(self, name: str, values: list[Value], frame: Frame, line: int) -> None:
         """Raise what Python does where the types of the arguments are not those that it takes."""
+        if len(values) == 1 and isinstance(values[0], Either):
+            return self.refuse(getattr(builtins, name), values[0], _ASKED, frame, line)
         stands = [stand_in(v, _ASKED) if isinstance(v, _STANDING) else UNBOUND for v in values]
         if stands and UNBOUND not in stands:
             function = getattr(builtins, name)
             self.refuse(lambda _: function(*stands), None, (), frame, line)
+        return None
 
     def _truth_value(self, value: Value, frame: Frame, line: int, text: str) -> Value:
         truth = self.truth(value, frame)

@@ -14,7 +14,7 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from auditor import facts as f
-from auditor.classes import Found, lookup
+from auditor.classes import Found, Missing, lookup
 from auditor.evaluation.containers import MUTATING_METHODS
 from auditor.evaluation.frame import (
     CONSTANT_TYPES,
@@ -433,7 +433,7 @@ class Expressions(Names):
                 return unknown
             made = self.force(self.invoke(method, (index,), (), frame, place, "[…]"), frame)
             return replace(made, alias=cls) if isinstance(made, Opaque) else made
-        if is_undecorated(cls):
+        if isinstance(given, Missing) and is_undecorated(cls):
             self.refuse(lambda stand: stand[0], cls, (), frame, line)
         return unknown
 

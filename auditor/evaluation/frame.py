@@ -278,7 +278,16 @@ class Snapshot:
         for name, value in after.items() if self._originals else ():
             if id(value) in self._originals:
                 after[name] = _refilled(self._originals[id(value)][1], value)
+            elif type(value) is Either:
+                self._lose(value)
         replace_names(names, after)
+
+    def _lose(self, either: Either) -> None:
+        """What branches leave in different states is not known to others that hold it."""
+        for guard, option in either.options:
+            if id(option) in self._originals:
+                why = Opaque("changed on an open branch", guard.where, guard.text, own=guard.own)
+                self._containers.lose(self._originals[id(option)][1], why)
 
 
 def _refilled(container: Value, content: Value) -> Value:

@@ -27,6 +27,7 @@ from auditor.evaluation.touches import nodes_of
 from auditor.evaluation.truth import ITERATING
 from auditor.values import (
     UNBOUND,
+    Doubt,
     Guard,
     Iterated,
     Opaque,
@@ -143,16 +144,20 @@ class Loops(Branches):
             PythonError: ``RuntimeError``, where it has another size.
         """
         lost = self.containers.lost(over)
+        kind = "dictionary" if isinstance(over, dict) else "Set"
+        message = f"{kind} changed size during iteration"
+        error = builtin_error("RuntimeError", message, frame.place(stmt.line))
         if lost is not None:
-            return Undecided(lost.reason, lost.where, lost.text, own=lost.own)
+            why = Undecided(lost.reason, lost.where, lost.text, own=lost.own)
+            if not isinstance(over, list):
+                frame.doubt(Doubt(error, why))
+            return why
         if isinstance(over, list):
             values[:] = over
             if len(values) > _MAX_ITERATIONS:
                 return Undecided("more rounds than are followed", frame.place(stmt.line), stmt.text)
         elif len(over) != len(values):
-            kind = "dictionary" if isinstance(over, dict) else "Set"
-            message = f"{kind} changed size during iteration"
-            raise PythonError(builtin_error("RuntimeError", message, frame.place(stmt.line)))
+            raise PythonError(error)
         return None
 
     def _round(self, frame: Frame, stmt: f.Loop) -> tuple[Ends, Ends]:

@@ -10,6 +10,7 @@ from auditor.values import (
     UNBOUND,
     ClassValue,
     Doubt,
+    Either,
     Foreign,
     Instance,
     ModuleValue,
@@ -64,7 +65,9 @@ class ProcessMappings(ImportStatements):
     def store_item(self, owner: Value, index: Value, value: Value, frame: Frame, line: int) -> None:
         """``owner[index] = value``; a store into ``sys.modules`` replaces a module."""
         owner, key = self.force(owner, frame), self.force(index, frame)
-        if owner == Foreign("sys.modules") and isinstance(key, str):
+        if isinstance(owner, Either):
+            self._of_each(owner, lambda one: self.store_item(one, key, value, frame, line), frame)
+        elif owner == Foreign("sys.modules") and isinstance(key, str):
             self.put_in(key, value, frame.place(line))
         elif id(owner) in self.namespaces and isinstance(key, str):
             module = self.namespaces[id(owner)]
@@ -86,7 +89,9 @@ class ProcessMappings(ImportStatements):
 
     def delete_item(self, owner: Value, index: Value, frame: Frame, line: int) -> None:
         """``del owner[index]``."""
-        if owner == Foreign("sys.modules") and isinstance(index, str):
+        if isinstance(owner, Either):
+            self._of_each(owner, lambda one: self.delete_item(one, index, frame, line), frame)
+        elif owner == Foreign("sys.modules") and isinstance(index, str):
             self.take_out(index, UNBOUND, frame, frame.place(line))
         elif id(owner) in self.namespaces and isinstance(index, str):
             self._python(dict.__delitem__, self.namespaces[id(owner)].names, index, frame, line)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import structs
 
@@ -36,6 +36,7 @@ from auditor.evaluation.standins import (
 from auditor.values import (
     UNBOUND,
     ClassValue,
+    Doubt,
     Either,
     Error,
     Foreign,
@@ -77,6 +78,7 @@ IN_PLACE: dict[str, Callable[[Value, Value], Value]] = {
 _METHODS = {
     "==": "__eq__", "!=": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__",
 }  # fmt: skip
+_Result = TypeVar("_Result")
 _MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _ORDERING = ("__lt__", "__le__", "__gt__", "__ge__")
 COMPUTING = {
@@ -304,17 +306,29 @@ class Truth(Machine):
     def _compare_each(
         self, op: str, left: Value, right: Value, swapped: bool, frame: Frame, line: int
     ) -> bool | Undecided:
-        return self._agreed(
-            [
-                (
-                    guard,
-                    self.compare(op, left, v, frame, line)
-                    if swapped
-                    else self.compare(op, v, right, frame, line),
-                )
-                for guard, v in self.alive(right if swapped else left)
-            ]
-        )
+        def compared(option: Value) -> bool | Undecided:
+            pair = (left, option) if swapped else (option, right)
+            return self.compare(op, *pair, frame, line)
+
+        return self._agreed(self._of_each(right if swapped else left, compared, frame))
+
+    def _of_each(
+        self, either: Either, function: Callable[[Value], _Result], frame: Frame
+    ) -> list[tuple[Guard, _Result]]:
+        """What ``function`` gives for each option; where it raises on some, a doubt remains."""
+        results: list[tuple[Guard, _Result]] = []
+        errors: list[tuple[Guard, PythonError]] = []
+        for guard, option in self.alive(either):
+            try:
+                results.append((guard, function(option)))
+            except PythonError as raised:
+                errors.append((guard, raised))
+        for guard, failed in errors if results else errors[1:]:
+            why = Undecided("one of several values", guard.where, str(guard), "", guard.own)
+            frame.doubt(Doubt(failed.error, why))
+        if not results:
+            raise errors[0][1]
+        return results
 
     def _identical(self, left: Value, right: Value) -> bool | Undecided:
         for value in (left, right):
@@ -439,11 +453,16 @@ class Truth(Machine):
 
         ``asked`` are the special methods by which a class of the tree would.
         """
+        if type(value) is Either:
+            self._of_each(value, lambda v: self.refuse(function, v, asked, frame, line), frame)
+            return
         stand = stand_in(value, asked)
         if stand is UNBOUND:
             return
+        # What is done to it is not done to the value.
+        stand = type(stand)() if isinstance(stand, list | dict | set) else outside(stand)
         try:
-            function(outside(stand))
+            function(stand)
         except TypeError as error:
             raise PythonError(self.raised(error, frame.place(line))) from error
         except (ValueError, LookupError):

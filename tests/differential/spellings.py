@@ -1243,6 +1243,90 @@ VALUES_OPEN = {
             z = type(e).__name__
         """
     ),
+    "one of several values may be refused": tree(
+        VARIABLE,
+        a="""
+        import os
+        v = [1, 2] if os.environ.get("VLLM_SWITCH") else 3
+        said = []
+        try:
+            for q in v:
+                pass
+            w = 1
+        except TypeError:
+            w = 2
+        try:
+            x = [*v]
+        except TypeError:
+            x = 2
+        try:
+            a, b = v
+        except TypeError:
+            z = 2
+        try:
+            y = 1 in v
+        except TypeError:
+            y = 2
+        try:
+            t = len(v)
+        except TypeError:
+            t = 2
+        try:
+            v[0] = 9
+        except TypeError:
+            p = 2
+        try:
+            del v[0]
+        except TypeError:
+            o = 2
+        """,
+    ),
+    "a branch changes what is iterated over, and what others hold": tree(
+        VARIABLE,
+        a="""
+        import os
+        x = [1, 2]
+        held = {"x": x}
+        if os.environ.get("VLLM_SWITCH"):
+            x.append(3)
+        y = held["x"]
+        for i in x:
+            if os.environ.get("VLLM_SWITCH") and len(x) < 5:
+                x.append(3)
+        d = {"a": 1}
+        try:
+            for k in d:
+                if os.environ.get("VLLM_SWITCH"):
+                    d["b"] = 2
+            z = 1
+        except RuntimeError:
+            z = 2
+        """,
+    ),
+    "special methods ask where the process runs": tree(
+        VARIABLE,
+        a="""
+        import os
+        seen = []
+        class A:
+            def __bool__(self):
+                return bool(os.environ.get("VLLM_SWITCH"))
+            def __setitem__(self, key, value):
+                if os.environ.get("VLLM_SWITCH"):
+                    seen.append(key)
+            def __eq__(self, other):
+                return os.environ.get("VLLM_SWITCH") == other
+        a = A()
+        a["k"] = 1
+        x = (1 if a else 2, a == "1", a != "1")
+        def decorate(cls):
+            return None if os.environ.get("VLLM_SWITCH") else cls
+        @decorate
+        class B:
+            pass
+        y = B is None
+        """,
+    ),
     "private names are those of their class": tree(
         a="""
         class A:
