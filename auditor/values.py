@@ -285,13 +285,15 @@ class Method(msgspec.Struct, frozen=True, eq=False):
 class Iterated(msgspec.Struct, frozen=True, eq=False):
     """An iterator, or a view of a dict: what it gives in the statement ``step`` that makes it.
 
-    ``like`` is an empty one of its type, and ``over`` the dict of a view.
+    ``like`` is an empty one of its type, and ``over`` the dict of a view. ``unordered`` says that
+    the order of the items is that of a set, which is another in each process.
     """
 
     items: list[Value]
     step: int
     like: object
     over: Value = UNBOUND
+    unordered: bool = False
 
 
 class Instance(msgspec.Struct, frozen=True, eq=False):

@@ -10,15 +10,18 @@ from msgspec import structs
 
 from auditor import facts as f
 from auditor.classes import (
+    Found,
     InconsistentOrder,
     Open,
     linearise,
+    lookup,
     member_name,
     own_attribute,
     own_value,
 )
 from auditor.evaluation.containers import as_one, beyond
 from auditor.evaluation.creation import (
+    conflicts,
     given_bases,
     is_hooked,
     metaclass_of,
@@ -59,6 +62,10 @@ from auditor.values import (
 #: What of the tree is called as a decorator, and what the first name of one may mean.
 _CALLED = (Function, Closure, ClassValue, Instance, Method)
 _DECORATING = (Function, ClassValue, Closure, Pending, Instance, list, dict, set)
+_CONFLICT = (
+    "metaclass conflict: the metaclass of a derived class must be a (non-strict) subclass of the "
+    "metaclasses of all its bases"
+)
 #: A name that no source can spell.
 _ARGUMENT = "the argument"
 #: Operators that change a container, by its type.
@@ -174,6 +181,8 @@ class Binding(Expressions):
         cls.under, cls.scopes = self.open_guards, frame.enclosing
         cls.metaclass, cls.hooked = metaclass_of(cls, keywords), is_hooked(self, cls)
         refused = base_error(stmt.name, bases)
+        if cls.metaclass is not None and conflicts(cls):
+            refused = _CONFLICT
         # The metaclass is found before the body runs, and called after.
         if refused and refused.startswith("metaclass conflict"):
             raise PythonError(builtin_error("TypeError", refused, frame.place(stmt.line)))
@@ -196,7 +205,10 @@ class Binding(Expressions):
             name_descriptors(self, cls, frame, stmt.line)
         if cls.hooked or keywords or isinstance(cls.metaclass, ClassValue):
             run_hooks(self, cls, keywords, frame, stmt.line)
-        self.bind(frame, stmt.name, self._decorated_class(cls, frame), stmt, stmt.line)
+        value = self._decorated_class(cls, frame)
+        if isinstance(cls.metaclass, Function | Closure):
+            value = Opaque("what its metaclass makes", frame.place(stmt.start), stmt.name, own=True)
+        self.bind(frame, stmt.name, value, stmt, stmt.line)
 
     def _ready(self, node: f.Expr, frame: Frame, line: int) -> Value:
         """The value of an expression, and not a call that is put off."""
@@ -328,6 +340,7 @@ class Binding(Expressions):
                 raise PythonError(builtin_error("ValueError", message, frame.place(line)))
             parts: Iterable[Value] = value
         else:
+            self.iterates(value, frame, line)
             self.refuse(_unpacked, value, ITERATING, frame, line)
             parts = [Opaque("unpacked", frame.place(line), own=is_own(value))] * len(items)
         for item, part in zip(items, parts, strict=False):
@@ -344,6 +357,7 @@ class Binding(Expressions):
             case ModuleValue() as module:
                 self._set_in_module(module, name, value, frame, place)
             case ClassValue() as cls:
+                self.special(cls, "__setattr__", (name, value), frame, line)
                 self._set_in_class(cls, name, value, frame, place)
             case Either(options=options):
                 for guard, option in options:
@@ -351,7 +365,12 @@ class Binding(Expressions):
                         other = Guard(guard.where, guard.text, None, not guard.negated)
                         both = join(((guard, value), (other, own_value(option, name))))
                         self._set_in_class(option, name, both, frame, place)
-            case Instance(cls=cls):
+            case Instance(cls=cls) as made:
+                self.special(made, "__setattr__", (name, value), frame, line)
+                found = lookup(cls, name)
+                served = own_value(found.owner, name) if isinstance(found, Found) else None
+                if isinstance(served, Instance):
+                    self.special(served, "__set__", (made, value), frame, line, run=False)
                 cls.given = {name} if cls.given is None else cls.given | {name}
             case value_of if is_plain(value_of):
                 # For its exception alone: no plain value takes a new attribute.
@@ -444,6 +463,8 @@ class Binding(Expressions):
                 case Open(why=why):
                     frame.doubt(Doubt(error, why))
             self._set_in_class(owner, attr, UNBOUND, frame, place)
+        elif isinstance(owner, Instance):
+            self.special(owner, "__delattr__", (attr,), frame, line)
         elif is_plain(owner):
             self._python(delattr, owner, attr, frame, line)  # for its exception alone
 

@@ -15,7 +15,15 @@ from msgspec.structs import replace
 from auditor import facts as f
 from auditor.classes import derives
 from auditor.evaluation.containers import MUTATING_METHODS
-from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, Frame, is_own, is_plain, join
+from auditor.evaluation.frame import (
+    CONSTANT_TYPES,
+    CONTAINERS,
+    Frame,
+    is_own,
+    is_plain,
+    is_unordered,
+    join,
+)
 from auditor.evaluation.raised import error_class
 from auditor.evaluation.standins import is_ordinary, may_define, stand_in
 from auditor.evaluation.statements import Statements
@@ -43,8 +51,8 @@ from auditor.values import (
 
 _PURE = frozenset(
     (
-        "abs all any bool bytes dict divmod enumerate float format frozenset int len list max "
-        "min range repr reversed round set slice sorted str sum tuple zip"
+        "abs all any ascii bool bytes dict divmod enumerate float format frozenset int len list "
+        "max min range repr reversed round set slice sorted str sum tuple zip"
     ).split()
 )
 
@@ -77,6 +85,16 @@ PURE_METHODS = frozenset(
     ).split()
 )
 
+#: What they may ask the objects for that they are given in a container.
+_OF_THEIRS = ("__lt__", "__gt__", "__eq__", "__hash__", "__add__", "__radd__", "__repr__")
+
+#: Of them, those that give the items in their order; and those that show what they are given.
+_ORDERED = frozenset("dict enumerate list tuple zip".split())
+_SHOWING = frozenset("ascii format repr str".split())
+
+#: Those that call what they are given.
+_CALLING = frozenset("filter map max min sorted".split())
+
 #: What stands for itself in a call that may be refused, and what an instance is asked for then.
 _STANDING = (ModuleValue, Function, Closure, ClassValue, Instance, Iterated, *CONSTANT_TYPES)
 _ASKED = (
@@ -102,8 +120,13 @@ class BuiltinCalls(Statements):
             message = "…" if not exact else str(texts[0]) if texts else ""
             return replace(builtin_error(name, message, frame.place(line)), exact=exact)
         if name in _PURE:
-            of_items = name in _OF_ITEMS
-            values = [(self.listed if of_items else self.force)(arg, frame) for arg in args]
+            of_items, ordered = name in _OF_ITEMS, name in _ORDERED
+            if of_items:
+                values = [self.listed(arg, frame, ordered=ordered) for arg in args]
+            else:
+                values = [self.force(arg, frame) for arg in args]
+            if name in _SHOWING and is_unordered(values):
+                return Opaque("the order of a set", frame.place(line), text)
             if name == "str" and len(values) == 1:
                 values = [self.shown(values[0], frame)]
             if name == "bool" and len(values) == 1:
@@ -132,18 +155,30 @@ class BuiltinCalls(Statements):
                 if name in ("zip", "enumerate", "reversed"):
                     return Iterated(list(result), self.steps, result)
                 return self.new(result)
+            if values and isinstance(values[0], Instance | ClassValue):
+                self.special(values[0], f"__{name}__", tuple(values[1:]), frame, line)
+                if of_items:
+                    self.iterates(values[0], frame, line)
+            for value in values:
+                self.lose_items(value, _OF_THEIRS, frame, line)
             if not keywords:
                 self._refuse_builtin(name, values, frame, line)
+        for value in (*args, *(value for _, value in keywords)):
+            if isinstance(value, Function) and name in _CALLING:
+                self.lose_effects(value, (), frame.place(line))
         own = any(map(is_own, args))
         like = _GIVES.get(name, UNBOUND)
         return Opaque(f"the result of {name}()", frame.place(line), text, own=own, like=like)
 
     def _refuse_builtin(self, name: str, values: list[Value], frame: Frame, line: int) -> None:
         """Raise what Python does where the types of the arguments are not those that it takes."""
+        if len(values) == 1 and isinstance(values[0], Either):
+            return self.refuse(getattr(builtins, name), values[0], _ASKED, frame, line)
         stands = [stand_in(v, _ASKED) if isinstance(v, _STANDING) else UNBOUND for v in values]
         if stands and UNBOUND not in stands:
             function = getattr(builtins, name)
             self.refuse(lambda _: function(*stands), None, (), frame, line)
+        return None
 
     def _truth_value(self, value: Value, frame: Frame, line: int, text: str) -> Value:
         truth = self.truth(value, frame)
@@ -321,6 +356,8 @@ class BuiltinCalls(Statements):
         value = self.force(self.evaluate(call.args[0], frame, line), frame)
         types = self.evaluate(call.args[1], frame, line)
         wanted = types if isinstance(types, tuple) else (types,)
+        if type(types) in CONSTANT_TYPES:
+            self._python(isinstance, 0, types, frame, line)  # for its exception alone
         classes = tuple(map(_python_class, wanted))
         known = isinstance(value, (*CONSTANT_TYPES, *CONTAINERS))
         if known and all(isinstance(cls, type) for cls in classes):
@@ -361,7 +398,12 @@ class BuiltinCalls(Statements):
         name, owner = method.name, method.owner
         if name == "get" and id(owner) in self.namespaces and args:
             return self._global_or(owner, args, frame)
-        values = [self.listed(arg, frame) for arg in args] if name in PURE_METHODS else list(args)
+        if name in PURE_METHODS:
+            values = [self.listed(arg, frame, ordered=name == "join") for arg in args]
+        else:
+            values = list(args)
+        if name == "format" and is_unordered((*values, *(value for _, value in keywords))):
+            return Opaque("the order of a set", frame.place(line), text)
         container = isinstance(owner, list | dict | set | tuple)
         if name in MUTATING_METHODS and container:
             return self._mutate(owner, name, values, dict(keywords), frame, line)
@@ -399,7 +441,10 @@ class BuiltinCalls(Statements):
         frame: Frame,
         line: int,
     ) -> Value:
-        values = [self.listed(value, frame) for value in values]
+        values = [self.listed(value, frame, ordered=name == "extend") for value in values]
+        if name == "pop" and isinstance(owner, set) and is_unordered(owner):
+            self.forget(owner, "which item is taken out is not known", frame, line)
+            return Opaque("an item of a set", frame.place(line))
         if id(owner) in self.namespaces:
             return self._mutate_globals(owner, name, values, keywords, frame, line)
         self.containers.changes(owner, self.open_guards, self.steps)

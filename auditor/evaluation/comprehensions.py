@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 from auditor import facts as f
 from auditor.evaluation.binding import Binding
-from auditor.evaluation.frame import Frame, is_own
-from auditor.evaluation.standins import is_key
+from auditor.evaluation.frame import Frame, is_own, is_unordered
 from auditor.evaluation.touches import nodes_of
 from auditor.evaluation.truth import ITERATING
 from auditor.values import Iterated, Opaque, Undecided, Value
@@ -34,21 +33,30 @@ class Comprehensions(Binding):
 
     def comprehension(self, node: f.Comprehension, frame: Frame, line: int) -> Value:
         """The list, set or dict; what a generator expression gives."""
+        outer, self.readings.unordered = self.readings.unordered, False
         try:
             items = list(self.produced(node, frame, line))
         except _OpenError as open_:
             return self._left_open(open_, node, frame, line)
+        finally:
+            unordered, self.readings.unordered = (
+                self.readings.unordered and node.kind != "set",
+                outer,
+            )
         if node.kind == "generator":
-            return Iterated(items, self.steps, (None for _ in ()))
+            like = (None for _ in ())
+            return Iterated(items, self.steps, like, unordered=unordered and len(items) > 1)
+        if unordered and len(items) > 1:
+            return Opaque("the order of a set", frame.place(line), node.text)
         if node.kind == "dict":
             made: dict[Value, Value] = {}
             for key, value in items:
-                if not is_key(key):
+                if not self.hashed(key, frame, line):
                     return Opaque("a dict with unknown keys", frame.place(line), node.text)
                 self._python(made.__setitem__, key, value, frame, line)
             return self.new(made)
         if node.kind == "set":
-            if not all(map(is_key, items)):
+            if not all(self.hashed(item, frame, line) for item in items):
                 return Opaque("a set of values not known", frame.place(line), node.text)
             return self.new(self._python(lambda v, _: set(v), items, None, frame, line))
         return self.new(items)
@@ -83,8 +91,10 @@ class Comprehensions(Binding):
         self, node: f.Comprehension, depth: int, over: Value, frame: Frame, line: int
     ) -> Iterator[Value]:
         generator = node.generators[depth]
+        self.readings.unordered = self.readings.unordered or is_unordered(over)
         over = self.listed(over, frame)
         if not isinstance(over, _ITERABLE) or len(over) > _MAX_ITEMS:
+            self.iterates(over, frame, line)
             self.refuse(iter, over, ITERATING, frame, line)
             raise _OpenError(
                 Opaque("not evaluated", frame.place(line), node.text, own=is_own(over))

@@ -60,6 +60,12 @@ class Containers:
         """What is in a container is not known any more, by whatever name it is read."""
         self._lost[id(container)] = (container, why)
 
+    def lose_lists(self, step: int, why: Opaque) -> None:
+        """Of lists that were changed after statement ``step`` it is not known what is in them."""
+        for container, changed in list(self._changed.values()):
+            if changed > step and isinstance(container, list):
+                self.lose(container, why)
+
     def lost(self, container: Value) -> Opaque | None:
         """Why it is not known what is in a container; None where it is known."""
         if not self._lost:

@@ -59,6 +59,9 @@ class Contexts(Exceptions):
             return
         manager = self.force(self.evaluate(stmt.items[index], frame, stmt.line), frame)
         body = partial(self._entered, frame, stmt, index + 1)
+        if isinstance(manager, Instance):
+            self.refuse(_enter, manager, ("__enter__",), frame, stmt.line)
+            self.refuse(_no_exit, manager, ("__exit__",), frame, stmt.line)
         match manager:
             case Suppress(types=types):
                 handler = Handler(lambda: types, lambda error: None, stmt.line)
@@ -176,6 +179,10 @@ class Contexts(Exceptions):
 def _enter(manager: Any) -> None:
     with manager:
         pass
+
+
+def _no_exit(manager: Any) -> None:
+    _enter(type(type(manager).__name__, (), {"__enter__": lambda _: None})())
 
 
 def stmt_text(stmt: f.With) -> str:

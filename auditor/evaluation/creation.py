@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from auditor import facts as f
-from auditor.classes import linearise
+from auditor.classes import derives, linearise
 from auditor.evaluation.frame import Frame, is_plain
 from auditor.evaluation.machine import Machine
 from auditor.evaluation.standins import base_error
@@ -78,16 +78,26 @@ def _entries(
 
 
 def metaclass_of(cls: ClassValue, keywords: Keywords) -> Value:
-    """The metaclass that a class is made with: its own, else that of a base; None for ``type``."""
+    """The metaclass that a class is made with; None for ``type``.
+
+    It is the one of its own and those of its bases that derives from all others.
+    """
     own: Value = None
     if keywords:
         own = next((value for name, value in keywords if name == "metaclass"), None)
-        if isinstance(own, ClassValue):
-            return own
-    for base in cls.bases:
-        if isinstance(base, ClassValue) and base.metaclass is not None:
-            return base.metaclass
+    metas = [base.metaclass for base in cls.bases if isinstance(base, ClassValue)]
+    for meta in metas:
+        if meta is not None and (not isinstance(own, ClassValue) or derives(meta, own) is True):
+            own = meta
     return own
+
+
+def conflicts(cls: ClassValue) -> bool:
+    """Whether the metaclass of a class surely does not derive from that of a base."""
+    metas = [base.metaclass for base in cls.bases if isinstance(base, ClassValue)]
+    known = [meta for meta in (cls.metaclass, *metas) if meta is not None]
+    plain = all(isinstance(meta, ClassValue) and _is_plain(meta) for meta in known)
+    return plain and any(derives(cls.metaclass, meta) is False for meta in known)
 
 
 def is_hooked(run: Machine, cls: ClassValue) -> bool:

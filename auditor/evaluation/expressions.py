@@ -15,7 +15,8 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from auditor import facts as f
-from auditor.classes import Found, lookup
+from auditor.classes import Found, Missing, lookup
+from auditor.evaluation.containers import MUTATING_METHODS
 from auditor.evaluation.frame import (
     CONSTANT_TYPES,
     CONTAINERS,
@@ -25,12 +26,13 @@ from auditor.evaluation.frame import (
     guard_pair,
     is_own,
     is_plain,
+    is_unordered,
     join,
     opposite,
 )
 from auditor.evaluation.names import Names
 from auditor.evaluation.raised import error_text
-from auditor.evaluation.standins import is_key, is_undecorated, may_define, stand_in
+from auditor.evaluation.standins import is_undecorated, may_define, stand_in
 from auditor.evaluation.truth import COMPUTING, IN_PLACE, ITERATING, OPERATORS
 from auditor.values import (
     UNBOUND,
@@ -41,6 +43,7 @@ from auditor.values import (
     Error,
     Foreign,
     Guard,
+    Instance,
     Opaque,
     Pending,
     PlatformMethod,
@@ -62,6 +65,7 @@ _UNARY: dict[str, Callable[[Value], Value]] = {
 }  # fmt: skip
 #: Comparisons that give True or False, whatever they compare.
 _GIVES_BOOL = frozenset(("is", "is not", "in", "not in"))
+_MADE = (Instance, ClassValue)
 _UNARY_METHODS = ("__neg__", "__pos__", "__invert__")
 
 
@@ -112,6 +116,10 @@ class Expressions(Names):
         return self._negated(node, value, frame, line)
 
     def _negated(self, node: f.Unary, value: Value, frame: Frame, line: int) -> Value:
+        if isinstance(value, _MADE):
+            made = self.special(value, _UNARY_METHODS["-+~".index(node.op)], (), frame, line)
+            if made is not UNBOUND:
+                return made
         stand = stand_in(value, _UNARY_METHODS)
         if stand is not UNBOUND:
             made = self._python(lambda v, _: _UNARY[node.op](v), stand, None, frame, line)
@@ -178,6 +186,8 @@ class Expressions(Names):
         if type(func) is not f.Attr:
             return self.call(self.evaluate(func, frame, line), node, frame, line)
         owner = self.evaluate(func.value, frame, line)
+        if type(owner) is Pending and func.attr in MUTATING_METHODS:
+            owner = self.force(owner, frame)
         if type(owner) is Pending:
             return Opaque("a method of a call's result", frame.place(line), node.text)
         if type(owner) is PlatformObject:
@@ -294,12 +304,20 @@ class Expressions(Names):
             if _asks_items(op, left) and not (_items_known(left) and _items_known(right)):
                 own = is_own(left) or is_own(right)
                 return Opaque(f"what {op} makes of values not known", frame.place(line), own=own)
+            if op == "%" and is_unordered((right,)) and isinstance(left, str | bytes):
+                return Opaque("the order of a set", frame.place(line))
             if _is_large(op, left, right):
                 return Opaque("a large number", frame.place(line))
             if table is IN_PLACE and isinstance(left, list | dict | set):
                 self.containers.changes(left, self.open_guards, self.steps)
             return self._python(table[op], left, right, frame, line)
         asked = COMPUTING.get(op, ())
+        if asked and (isinstance(left, _MADE) or isinstance(right, _MADE)):
+            order = [(left, asked[0], right), (right, asked[1], left)]
+            order = [(left, asked[2], right), *order] if table is IN_PLACE else order
+            made = self.first_of(order, frame, line)
+            if made is not UNBOUND:
+                return made
         a, b = stand_in(left, asked), stand_in(right, asked)
         unknown = next((value for value in (left, right) if isinstance(value, Opaque)), None)
         # What a text is formatted with depends on what it says.
@@ -313,10 +331,10 @@ class Expressions(Names):
         return Opaque(f"result of {op}", frame.place(line), own=own, like=like)
 
     def _display(self, node: f.Sequence, frame: Frame, line: int) -> Value:
-        items = self.items(node.items, frame, line)
+        items = self.items(node.items, frame, line, ordered=node.kind != "set")
         if isinstance(items, Opaque):
             return items
-        if node.kind == "set" and not all(map(is_key, items)):
+        if node.kind == "set" and not all(self.hashed(item, frame, line) for item in items):
             own = any(map(is_own, items))
             return Opaque("a set of values not known", frame.place(line), own=own, like=set())
         if node.kind == "list":
@@ -325,13 +343,17 @@ class Expressions(Names):
             return tuple(items)
         return self.new(self._python(lambda values, _: set(values), items, None, frame, line))
 
-    def items(self, nodes: tuple[f.Expr, ...], frame: Frame, line: int) -> list[Value] | Opaque:
+    def items(
+        self, nodes: tuple[f.Expr, ...], frame: Frame, line: int, *, ordered: bool = True
+    ) -> list[Value] | Opaque:
         """Values one after the other, with ``*values`` among them unpacked."""
         items: list[Value] = []
         for node in nodes:
             if type(node) is f.Unary and node.op == "*":
-                several = self.listed(self.evaluate(node.value, frame, line), frame)
+                value = self.evaluate(node.value, frame, line)
+                several = self.listed(value, frame, ordered=ordered)
                 if not isinstance(several, list | tuple | dict | set | frozenset | str | range):
+                    self.iterates(several, frame, line)
                     self.refuse(lambda stand: [*stand], several, ITERATING, frame, line)
                     return Opaque("unknown items", frame.place(line), own=is_own(several))
                 items.extend(several)
@@ -351,7 +373,7 @@ class Expressions(Names):
                 result.update(inner if isinstance(inner, dict) else {})
             else:
                 at = self.force(self.evaluate(key, frame, line), frame)
-                known = known and is_key(at)
+                known = self.hashed(at, frame, line) and known
                 value = self.evaluate(node, frame, line)
                 self._python(result.__setitem__, at, value, frame, line)
         if known:
@@ -383,6 +405,8 @@ class Expressions(Names):
             case str() | bytes() | tuple() | list() | dict():
                 if isinstance(index, slice) or is_plain(index):
                     return self._python(operator.getitem, owner, index, frame, line)
+                if not isinstance(owner, dict):
+                    self.refuse(lambda at: type(owner)()[at], index, ("__index__",), frame, line)
                 own = is_own(index) or is_own(
                     list(owner.values()) if isinstance(owner, dict) else owner
                 )
@@ -390,6 +414,10 @@ class Expressions(Names):
             case Opaque():
                 return owner
             case _:
+                if isinstance(owner, Instance):
+                    made = self.special(owner, "__getitem__", (index,), frame, line)
+                    if made is not UNBOUND:
+                        return made
                 self.refuse(lambda stand: stand[0], owner, ("__getitem__",), frame, line)
                 return Opaque("an item", frame.place(line), own=is_own(owner))
 
@@ -401,7 +429,8 @@ class Expressions(Names):
         place = frame.place(line)
         unknown = Opaque(f"an item of {cls.qualname}", place, own=True, alias=cls)
         if may_define(cls, "__getitem__"):
-            return unknown
+            made = self.special(cls, "__getitem__", (index,), frame, line)
+            return unknown if made is UNBOUND else made
         given = lookup(cls, "__class_getitem__")
         if isinstance(given, Found):
             method = self.class_method(cls, given.owner, "__class_getitem__")
@@ -411,7 +440,7 @@ class Expressions(Names):
                 return unknown
             made = self.force(self.invoke(method, (index,), (), frame, place, "[…]"), frame)
             return replace(made, alias=cls) if isinstance(made, Opaque) else made
-        if is_undecorated(cls):
+        if isinstance(given, Missing) and is_undecorated(cls):
             self.refuse(lambda stand: stand[0], cls, (), frame, line)
         return unknown
 
@@ -493,15 +522,27 @@ class Expressions(Names):
                 kept.append((guard, option))
         return kept
 
-    def shown(self, value: Value, frame: Frame) -> Value:
-        """What ``str`` is asked to show: the text of an exception, else the value itself."""
+    def shown(
+        self, value: Value, frame: Frame, names: tuple[str, ...] = ("__str__", "__repr__")
+    ) -> Value:
+        """What ``str`` is asked to show: the text of an exception, else the value itself.
+
+        Of an object of the tree, what the first of these methods gives.
+        """
         value = self.force(value, frame)
+        if isinstance(value, Instance):
+            for name in names:
+                made = self.special(value, name, ("",) * (name == "__format__"), frame, 0)
+                if made is not UNBOUND:
+                    made = self.force(made, frame)
+                    return made if isinstance(made, str) else Opaque(f"what {name}() gives")
         text = error_text(value) if isinstance(value, Error) else None
         return value if text is None else text
 
     def _fstring(self, node: f.FString, frame: Frame, line: int) -> Value:
-        values = [self.shown(self.evaluate(part, frame, line), frame) for part in node.parts]
-        if not all(is_plain(value) and not isinstance(value, set | frozenset) for value in values):
+        asked = ("__format__", "__str__", "__repr__")
+        values = [self.shown(self.evaluate(part, frame, line), frame, asked) for part in node.parts]
+        if not is_plain(values) or is_unordered(values):
             return Opaque("a string with an unknown part", frame.place(line), like="a")
         return "".join(map(str, values))
 

@@ -39,6 +39,8 @@ CONSTANT_TYPES = (bool, int, float, str, bytes, type(None))
 
 _CONSTANTS = frozenset(CONSTANT_TYPES)
 
+_NUMBERS = frozenset((bool, int, float))
+
 CONTAINERS = (tuple, list, set, frozenset, dict)
 
 IDENTITIES = (ModuleValue, ClassValue, Function, Builtin, PlatformObject, Closure, Spec)
@@ -130,6 +132,15 @@ def is_plain(value: Value) -> bool:
     if kind is dict:
         return _are_plain(value) and _are_plain(value.values())
     return isinstance(value, CONTAINERS) and _are_plain(value)
+
+
+def is_unordered(value: Value) -> bool:
+    """Whether the order of what is in a set is another in each process, by hashes of texts."""
+    if isinstance(value, set | frozenset):
+        return len(value) > 1 and not all(type(item) in _NUMBERS for item in value)
+    if isinstance(value, Iterated):
+        return value.unordered
+    return isinstance(value, list | tuple) and any(map(is_unordered, value))
 
 
 def _are_plain(values: Collection[Value]) -> bool:
@@ -270,17 +281,23 @@ class Snapshot:
         for name, value in after.items() if self._originals else ():
             if id(value) in self._originals:
                 after[name] = _refilled(self._originals[id(value)][1], value)
-        for name, value in after.items() if self._originals else ():
-            if type(value) is Either:
-                after[name] = Either(
-                    tuple([(guard, self._shared(v)) for guard, v in value.options])
-                )
+            elif type(value) is Either:
+                after[name] = Either(tuple([(g, self._outside(g, v)) for g, v in value.options]))
         replace_names(names, after)
 
-    def _shared(self, value: Value) -> Value:
-        """What a branch has bound another name to: the object, where the branch left it alone."""
-        copied = self._originals.get(id(value))
-        return value if copied is None or not same(value, copied[1]) else copied[1]
+    def _outside(self, guard: Guard, value: Value) -> Value:
+        """What a branch leaves of a container: itself, where it was left alone.
+
+        One that branches leave in different states is not known to others that hold it.
+        """
+        if id(value) not in self._originals:
+            return value
+        original = self._originals[id(value)][1]
+        if same(value, original):
+            return original
+        why = Opaque("changed on an open branch", guard.where, guard.text, own=guard.own)
+        self._containers.lose(original, why)
+        return value
 
 
 def _refilled(container: Value, content: Value) -> Value:

@@ -11,12 +11,14 @@ from msgspec import structs
 from auditor import facts as f
 from auditor.evaluation.branches import Branches
 from auditor.evaluation.frame import (
+    CONTAINERS,
     Ends,
     Frame,
     Jumping,
     Returning,
     Stop,
     is_own,
+    is_unordered,
     joined,
     opposite,
     replace_names,
@@ -25,6 +27,7 @@ from auditor.evaluation.touches import nodes_of
 from auditor.evaluation.truth import ITERATING
 from auditor.values import (
     UNBOUND,
+    Doubt,
     Guard,
     Iterated,
     Opaque,
@@ -51,14 +54,27 @@ class Loops(Branches):
                 isinstance(values, dict | set | frozenset | tuple | list | str | range)
                 and len(values) <= _MAX_ITERATIONS
             ):
+                unordered, step = is_unordered(over), self.steps
                 over = over.over if isinstance(over, Iterated) else over
-                return self._for_each(frame, stmt, list(values), over)
+                self._for_each(frame, stmt, list(values), over)
+                return self._any_order(frame, stmt, step) if unordered else None
+            self.iterates(values, frame, stmt.line)
             self.refuse(iter, values, ITERATING, frame, stmt.line)
             reason, own = "what is iterated over is not known", is_own(values)
             why = Undecided(reason, frame.place(stmt.line), stmt.text, "", own)
         else:
             return self._while(frame, stmt)
         return self._maybe_loop(frame, stmt, why)
+
+    def _any_order(self, frame: Frame, stmt: f.Loop, step: int) -> None:
+        """What rests on the order of a set is not known after a loop over it."""
+        why = Opaque("the order of a set", frame.place(stmt.line), stmt.text)
+        self.containers.lose_lists(step, why)
+        names = [name for node in nodes_of((stmt,)) for name in _stored(node)]
+        for name in names:
+            value = frame.names.get(name, UNBOUND)
+            if value is not UNBOUND and not isinstance(value, CONTAINERS):
+                frame.names[name] = why
 
     def _while(self, frame: Frame, stmt: f.Loop) -> None:
         """Rounds as long as the condition surely holds."""
@@ -128,16 +144,20 @@ class Loops(Branches):
             PythonError: ``RuntimeError``, where it has another size.
         """
         lost = self.containers.lost(over)
+        kind = "dictionary" if isinstance(over, dict) else "Set"
+        message = f"{kind} changed size during iteration"
+        error = builtin_error("RuntimeError", message, frame.place(stmt.line))
         if lost is not None:
-            return Undecided(lost.reason, lost.where, lost.text, own=lost.own)
+            why = Undecided(lost.reason, lost.where, lost.text, own=lost.own)
+            if not isinstance(over, list):
+                frame.doubt(Doubt(error, why))
+            return why
         if isinstance(over, list):
             values[:] = over
             if len(values) > _MAX_ITERATIONS:
                 return Undecided("more rounds than are followed", frame.place(stmt.line), stmt.text)
         elif len(over) != len(values):
-            kind = "dictionary" if isinstance(over, dict) else "Set"
-            message = f"{kind} changed size during iteration"
-            raise PythonError(builtin_error("RuntimeError", message, frame.place(stmt.line)))
+            raise PythonError(error)
         return None
 
     def _round(self, frame: Frame, stmt: f.Loop) -> tuple[Ends, Ends]:

@@ -187,6 +187,13 @@ class Machine(ABC):
         """What calling a function can do besides giving a value."""
 
     @abstractmethod
+    def special(
+        self, owner: Value, name: str, args: tuple[Value, ...], frame: Frame, line: int, *,
+        run: bool = True,
+    ) -> Value:  # fmt: skip
+        """What a special method of the tree gives, or UNBOUND where there is none."""
+
+    @abstractmethod
     def only_changes(self, decorator: Value) -> bool:
         """Whether a class decorator surely does no more than change the class."""
 

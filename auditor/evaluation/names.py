@@ -134,12 +134,12 @@ class Names(Truth):
             case ModuleValue() as module:
                 return self.module_attribute(module, name, place, frame)
             case ClassValue() as cls:
-                return self._class_attribute(cls, name, place)
+                return self._class_attribute(cls, name, place, frame)
             case PlatformObject():
                 return self._platform_attribute(name, place)
             case Instance() as instance:
                 self._perhaps_served(instance, name, frame, place)
-                return self._instance_attribute(instance, name, place)
+                return self._instance_attribute(instance, name, place, frame)
             case Either() as either:
                 return self._each(
                     self.alive(either), frame, lambda v: self.attribute(v, name, frame, line)
@@ -167,6 +167,8 @@ class Names(Truth):
                     )
                 )
             case _:
+                if name == "cache_clear":
+                    self.readings.kept.clear()
                 return Opaque(f"attribute {name}", place, own=is_own(owner))
 
     def perhaps_missing(self, prefix: str, name: str, frame: Frame, place: Place) -> None:
@@ -191,7 +193,8 @@ class Names(Truth):
         error = builtin_error("ModuleNotFoundError", f"No package metadata for {name!r}", place)
         frame.doubt(Doubt(error, why))
 
-    def _class_attribute(self, cls: ClassValue, name: str, place: Place) -> Value:
+    def _class_attribute(self, cls: ClassValue, name: str, place: Place, frame: Frame) -> Value:
+        unknown = Opaque(f"attribute {name} of {cls.qualname}", place, own=True)
         match lookup(cls, name):
             case Found(owner=owner):
                 if name in owner.extra:
@@ -201,17 +204,23 @@ class Names(Truth):
                     return method
                 value = (owner.namespace or {}).get(name, UNBOUND)
                 served = isinstance(value, Instance) and may_serve(value.cls)
-                if isinstance(value, Either) or value is UNBOUND or served or not is_ordinary(cls):
-                    return Opaque(f"attribute {name} of {cls.qualname}", place, own=True)
+                if served:
+                    made = self.special(value, "__get__", (None, cls), frame, place.line)
+                    return unknown if made is UNBOUND else made
+                if isinstance(value, Either) or value is UNBOUND or not is_ordinary(cls):
+                    return unknown
                 return value
             case Missing() if is_ordinary(cls) and name in _NAMES_OF_CLASSES:
                 return _NAMES_OF_CLASSES[name](cls)
-            case Missing() if is_ordinary(cls) and not inherits_builtin(cls, name):
+            case Missing() if name != "__annotations__" and (
+                is_ordinary(cls) and not inherits_builtin(cls, name)
+            ):
                 raise PythonError(no_attribute(cls, name, place))
             case _:
-                return Opaque(f"attribute {name} of {cls.qualname}", place, own=True)
+                made = self.special(cls, "__getattr__", (name,), frame, place.line)
+                return unknown if made is UNBOUND or name.startswith("__") else made
 
-    def _instance_attribute(self, owner: Instance, name: str, place: Place) -> Value:
+    def _instance_attribute(self, owner: Instance, name: str, place: Place, frame: Frame) -> Value:
         """A method, bound to the instance, or a container that all instances of a class share.
 
         Other attributes of instances are not known.
@@ -228,6 +237,8 @@ class Names(Truth):
         method = self.method(owner.cls, name)
         if method is None:
             value = own_value(found.owner, name)
+            if isinstance(value, Instance):
+                self.special(value, "__get__", (owner, owner.cls), frame, place.line, run=False)
             if not isinstance(value, list | dict | set) or self._makes_own(owner.cls, name):
                 return unknown
             if self._may_be_given(owner.cls, name):
@@ -236,6 +247,7 @@ class Names(Truth):
                 return unknown
             return value
         if any(isinstance(node, f.Attr) or node in _DESCRIPTORS for node in method.decorators):
+            self.lose_effects(method, (owner,), place)
             return unknown
         return structs.replace(method, bound=(owner,))
 
@@ -249,6 +261,7 @@ class Names(Truth):
             return
         if self.summary(hook).harmless:
             return
+        self.lose_effects(hook, (owner, name), place)
         reason = f"what {owner.cls.qualname}.__getattr__ does for {name} is not followed"
         why = Undecided(reason, place, name)
         self.open_condition(why, frame)

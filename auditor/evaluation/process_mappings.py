@@ -6,11 +6,13 @@ from operator import delitem, setitem
 
 from auditor.evaluation.frame import Frame, is_own
 from auditor.evaluation.import_statements import ImportStatements
-from auditor.evaluation.standins import is_key
 from auditor.values import (
     UNBOUND,
+    ClassValue,
     Doubt,
+    Either,
     Foreign,
+    Instance,
     ModuleValue,
     Opaque,
     Place,
@@ -71,7 +73,9 @@ class ProcessMappings(ImportStatements):
     def store_item(self, owner: Value, index: Value, value: Value, frame: Frame, line: int) -> None:
         """``owner[index] = value``; a store into ``sys.modules`` replaces a module."""
         owner, key = self.force(owner, frame), self.force(index, frame)
-        if owner == Foreign("sys.modules") and isinstance(key, str):
+        if isinstance(owner, Either):
+            self._of_each(owner, lambda one: self.store_item(one, key, value, frame, line), frame)
+        elif owner == Foreign("sys.modules") and isinstance(key, str):
             self.put_in(key, value, frame.place(line))
         elif id(owner) in self.namespaces and isinstance(key, str):
             module = self.namespaces[id(owner)]
@@ -81,28 +85,34 @@ class ProcessMappings(ImportStatements):
             module.wild = Opaque("globals() by an unknown name", frame.place(line))
         elif isinstance(owner, dict | list):
             self.containers.changes(owner, self.open_guards, self.steps)
-            if not is_key(key):
+            if not self.hashed(key, frame, line):
                 reason, own = "an item by an unknown index", is_own(key)
                 self.forget(owner, reason, frame, line, own=own)
             else:
                 self._python(owner.__setitem__, key, value, frame, line)
         else:
+            if isinstance(owner, Instance | ClassValue):
+                self.special(owner, "__setitem__", (key, value), frame, line)
             self.refuse(lambda v: setitem(v, 0, None), owner, ("__setitem__",), frame, line)
 
     def delete_item(self, owner: Value, index: Value, frame: Frame, line: int) -> None:
         """``del owner[index]``."""
-        if owner == Foreign("sys.modules") and isinstance(index, str):
+        if isinstance(owner, Either):
+            self._of_each(owner, lambda one: self.delete_item(one, index, frame, line), frame)
+        elif owner == Foreign("sys.modules") and isinstance(index, str):
             self.take_out(index, UNBOUND, frame, frame.place(line))
         elif id(owner) in self.namespaces and isinstance(index, str):
             self._python(dict.__delitem__, self.namespaces[id(owner)].names, index, frame, line)
         elif isinstance(owner, dict | list):
             self.containers.changes(owner, self.open_guards, self.steps)
-            if not is_key(index):
+            if not self.hashed(index, frame, line):
                 reason, own = "an item by an unknown index is deleted", is_own(index)
                 self.forget(owner, reason, frame, line, own=own)
             else:
                 self._python(delitem, owner, index, frame, line)
         else:
+            if isinstance(owner, Instance | ClassValue):
+                self.special(owner, "__delitem__", (index,), frame, line)
             self.refuse(lambda v: delitem(v, 0), owner, ("__delitem__",), frame, line)
 
     def put_in(self, name: str, value: Value, place: Place) -> None:

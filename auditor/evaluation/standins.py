@@ -11,7 +11,15 @@ import types
 from importlib.machinery import ModuleSpec
 from typing import Any
 
-from auditor.classes import Missing, linearise, lookup
+from auditor.classes import (
+    Found,
+    Missing,
+    body_namespace,
+    linearise,
+    lookup,
+    own_attribute,
+    own_value,
+)
 from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, is_plain
 from auditor.values import (
     UNBOUND,
@@ -30,7 +38,12 @@ from auditor.values import (
     Value,
 )
 
+#: Classes of Python that have no subclasses.
+_FINAL = frozenset(("bool", "memoryview", "range", "slice"))
 _MAY_BE_CLASSES = frozenset((ClassValue, Foreign, Builtin, Opaque, Deferred, Either))
+
+
+_NEW = ("__new__",)
 
 
 def stand_in(value: Value, asked: tuple[str, ...] = ()) -> object:
@@ -105,6 +118,22 @@ def is_key(value: Value) -> bool:
             return True
 
 
+def has_no_hash(value: Value) -> bool:
+    """Whether the class of an object surely leaves it without a hash.
+
+    It does where it says itself what is equal, and not how that is hashed.
+    """
+    if not isinstance(value, Instance) or not _is_bare(value.cls, _NEW):
+        return False
+    for member in linearise(value.cls):
+        if isinstance(member, ClassValue):
+            if isinstance(own_attribute(member, "__hash__"), Found):
+                return own_value(member, "__hash__") is None
+            if "__eq__" in body_namespace(member):
+                return "__hash__" not in member.extra
+    return False
+
+
 def takes_nothing(cls: ClassValue) -> bool:
     """Whether a class surely has no ``__init__`` but that of ``object``."""
     return _is_bare(cls, ("__init__",)) and not _builtin_bases(cls)
@@ -127,16 +156,24 @@ def _builtin_bases(cls: ClassValue) -> tuple[type, ...]:
 
 def base_error(name: str, bases: tuple[Value, ...]) -> str:
     """What Python says to a class one of whose bases is no class; empty where all may be."""
-    if _MAY_BE_CLASSES.issuperset(map(type, bases)):
-        return ""
+    may_be_classes = _MAY_BE_CLASSES.issuperset(map(type, bases))
+    if may_be_classes:
+        built = [base for base in bases if isinstance(base, Builtin) or _has_layout(base)]
+        if len(built) < 2 and not any(isinstance(b, Builtin) and b.name in _FINAL for b in built):
+            return ""
     stands = [stand_in(base) for base in bases]
-    if all(isinstance(stand, type) or stand is UNBOUND for stand in stands):
+    types_alone = all(isinstance(stand, type) or stand is UNBOUND for stand in stands)
+    if types_alone and not may_be_classes:
         return ""
     try:
         types.new_class(name, tuple(type(name, (), {}) if s is UNBOUND else s for s in stands))
     except TypeError as error:
         return str(error)
     return ""
+
+
+def _has_layout(base: Value) -> bool:
+    return isinstance(base, ClassValue) and is_ordinary(base) and bool(_builtin_bases(base))
 
 
 def is_ordinary(cls: ClassValue) -> bool:

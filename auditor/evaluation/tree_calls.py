@@ -14,7 +14,15 @@ from msgspec import structs
 from auditor import facts as f
 from auditor.classes import Found, body_namespace, linearise, lookup
 from auditor.evaluation.contexts import returns
-from auditor.evaluation.frame import Frame, Returning, UnfollowedError, doubtful, join, opposite
+from auditor.evaluation.frame import (
+    CONSTANT_TYPES,
+    Frame,
+    Returning,
+    UnfollowedError,
+    doubtful,
+    join,
+    opposite,
+)
 from auditor.evaluation.machine import MAX_OWN_FORKS, MAX_OWN_FORKS_ASKED
 from auditor.evaluation.readings import Summary
 from auditor.evaluation.signatures import bound_arguments
@@ -63,6 +71,15 @@ class TreeCalls(Summaries):
         place: Place, text: str,
     ) -> Value:  # fmt: skip
         """The value of a call: run at once if it has effects, else when asked for."""
+        if function.decorators and self._is_kept(function, args, keywords, frame):
+            key = (id(function.facts), *map(id, function.bound), args, keywords)
+            if key not in self.readings.kept or self.bare_environment:
+                bare = structs.replace(function, decorators=())
+                made = self.tree_call(bare, args, keywords, frame, place, text)
+                if self.open_guards or self.bare_environment:
+                    return made
+                self.readings.kept[key] = (function, made)
+            return self.readings.kept[key][1]
         if function.decorators and self._is_context_manager(function, frame):
             return Context(function, args, keywords)
         summary = self.summary(function)
@@ -74,6 +91,21 @@ class TreeCalls(Summaries):
             self.lose_effects(function, given, place)
             return Opaque(f"{function.facts.name}() of something unknown", place, text, own=True)
         return self.force(self.invoke(function, args, keywords, frame, place, text), frame)
+
+    def _is_kept(
+        self, function: Function, args: tuple[Value, ...], keywords: _Keywords, frame: Frame
+    ) -> bool:
+        """Whether ``functools.cache`` runs a call for its first arguments alone."""
+        node = function.decorators[0]
+        node = node.func if isinstance(node, f.Call) else node
+        last = node.attr if isinstance(node, f.Attr) else getattr(node, "id", "")
+        if last not in ("cache", "lru_cache") or len(function.decorators) != 1:
+            return False
+        outer = Frame(function.module, {}, function.scopes, depth=frame.depth + 1)
+        found = self.evaluate(node, outer, function.facts.start)
+        if found not in (Foreign("functools.cache"), Foreign("functools.lru_cache")):
+            return False
+        return all(type(value) in CONSTANT_TYPES for value in (*args, *(v for _, v in keywords)))
 
     def _is_context_manager(self, function: Function, frame: Frame) -> bool:
         """Whether a function is a generator function under ``contextlib.contextmanager``."""
@@ -98,6 +130,8 @@ class TreeCalls(Summaries):
     ) -> Value:  # fmt: skip
         """An instance of a class of the tree; its ``__init__`` runs if it has effects."""
         made = Instance(cls, place, args, keywords)
+        if cls.metaclass is not None:
+            self.special(cls, "__call__", args, frame, place.line, run=False)
         maker = self.maker(cls)
         summary = self.summary(maker) if maker is not None else None
         if maker is not None and summary is not None:
@@ -109,6 +143,26 @@ class TreeCalls(Summaries):
             message = f"{cls.facts.name}() takes no arguments"
             raise PythonError(builtin_error("TypeError", message, place))
         return made
+
+    def special(
+        self, owner: Value, name: str, args: tuple[Value, ...], frame: Frame, line: int, *,
+        run: bool = True,
+    ) -> Value:  # fmt: skip
+        """What a special method of the tree gives, or UNBOUND where there is none.
+
+        Python looks for it in the class of an object, which is the metaclass of a class. Where it
+        may not ``run``, nothing is known of what it gives and does.
+        """
+        cls = getattr(owner, "metaclass" if isinstance(owner, ClassValue) else "cls", None)
+        method = self.method(cls, name) if isinstance(cls, ClassValue) else None
+        if method is None:
+            return UNBOUND
+        place = frame.place(line)
+        if not run:
+            self.lose_effects(method, (owner, *args), place)
+            return Opaque(f"what {name}() gives", place, own=True)
+        bound = structs.replace(method, bound=(owner,))
+        return self.tree_call(bound, args, (), frame, place, f"{name}(…)")
 
     def method(self, cls: ClassValue, name: str) -> Function | None:
         """A method as the class body that provides it defines it, where that is plain."""
@@ -306,9 +360,8 @@ class TreeCalls(Summaries):
         place: Place, text: str, trace: list[Trace] | None, effects: bool,
     ) -> Value:  # fmt: skip
         facts = self.function_facts(function)
-        if isinstance(facts, f.Unparsed):
-            self.lose_effects(function, args, place)
         if isinstance(facts, f.Unparsed) or facts.generator:
+            self.lose_effects(function, args, place)
             return Opaque(f"{function.facts.name}() is not followed", place, text)
         scope = self.arguments(function, facts, args, keywords, frame, place)
         inner = self.call_frame(function, scope, frame)

@@ -9,18 +9,34 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import structs
 
 from auditor import releases
-from auditor.classes import Missing, lookup
-from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, IDENTITIES, Frame, is_own, is_plain
+from auditor.classes import Missing, linearise, lookup
+from auditor.evaluation.frame import (
+    CONSTANT_TYPES,
+    CONTAINERS,
+    IDENTITIES,
+    Frame,
+    is_own,
+    is_plain,
+    is_unordered,
+)
 from auditor.evaluation.machine import Machine
-from auditor.evaluation.standins import makes_itself, may_define, outside, stand_in
+from auditor.evaluation.standins import (
+    has_no_hash,
+    is_key,
+    makes_itself,
+    may_define,
+    outside,
+    stand_in,
+)
 from auditor.values import (
     UNBOUND,
     ClassValue,
+    Doubt,
     Either,
     Error,
     Foreign,
@@ -59,6 +75,11 @@ IN_PLACE: dict[str, Callable[[Value, Value], Value]] = {
 
 
 #: Special methods that order, and those that compute; of both operands, and in place.
+_METHODS = {
+    "==": "__eq__", "!=": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__",
+}  # fmt: skip
+_Result = TypeVar("_Result")
+_MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _ORDERING = ("__lt__", "__le__", "__gt__", "__ge__")
 COMPUTING = {
     op: (f"__{name}__", f"__r{name}__", f"__i{name}__")
@@ -68,6 +89,17 @@ COMPUTING = {
     }.items()
 }  # fmt: skip
 ITERATING = ("__iter__", "__getitem__")
+
+
+def _derived(order: list[tuple[Value, str, Value]], index: int) -> bool:
+    """Whether a later operand may be asked first: one whose class derives from this one's."""
+    mine = order[index][0]
+    return isinstance(mine, Instance) and any(
+        isinstance(other, Instance)
+        and other.cls is not mine.cls
+        and mine.cls in linearise(other.cls)
+        for other, _, _ in order[index + 1 :]
+    )
 
 
 class Passage:
@@ -152,12 +184,14 @@ class Truth(Machine):
                 return Undecided(f"the value of {name} is not known", None, name)
             case PlatformMethod() | Method() | Spec() | Version() | Release():
                 return True
-            case Instance(cls=cls, where=where):
-                return self._instance_truth(cls, where)
+            case Instance():
+                return self._instance_truth(value, frame)
             case Iterated(items=items, over=over):
                 return over is UNBOUND or bool(items)
             case ClassValue() if may_define(value, "__bool__", "__len__"):
-                return Undecided(f"the truth of {value.qualname} is not known", own=True)
+                answer = self._special_truth(value, frame)
+                unknown = Undecided(f"the truth of {value.qualname} is not known", own=True)
+                return unknown if answer is None else answer
             case _ if isinstance(value, IDENTITIES):
                 return True
             case _ if isinstance(value, (*CONSTANT_TYPES, *CONTAINERS)):
@@ -181,7 +215,65 @@ class Truth(Machine):
         why = f"depends on `{guard.text}` at {guard.where}, which is open"
         return Undecided(why, guard.where, guard.text, key, guard.own)
 
-    def _instance_truth(self, cls: ClassValue, where: Place) -> bool | Undecided:
+    def _asked(
+        self, op: str, left: Value, right: Value, frame: Frame, line: int
+    ) -> bool | Undecided | None:
+        """What special methods of the tree say to a comparison; None where there are none."""
+        order = [(left, _METHODS[op], right), (right, _METHODS[_MIRRORED[op]], left)]
+        answer = self.first_of(order, frame, line)
+        if answer is UNBOUND and op == "!=":
+            answer = self.first_of([(left, "__eq__", right), (right, "__eq__", left)], frame, line)
+            answer = not answer if isinstance(answer, bool) else answer
+        if isinstance(answer, bool):
+            return answer
+        if answer is UNBOUND:
+            return None
+        return Undecided(f"what {_METHODS[op]}() gives is not known", frame.place(line), own=True)
+
+    def first_of(self, order: list[tuple[Value, str, Value]], frame: Frame, line: int) -> Value:
+        """What the first special method of the tree gives; UNBOUND where there is none.
+
+        One that is not followed may leave it to those behind it (``NotImplemented``).
+        """
+        made: Value = UNBOUND
+        for index, (owner, name, other) in enumerate(order):
+            if made is not UNBOUND:
+                self.special(owner, name, (other,), frame, line, run=False)
+                continue
+            before = _derived(order, index)
+            found = self.special(owner, name, (other,), frame, line, run=not before)
+            made = self.force(found, frame)
+            if made is not UNBOUND and not isinstance(made, Opaque | Either):
+                return made
+        return made
+
+    def lose_items(self, values: Value, names: tuple[str, ...], frame: Frame, line: int) -> None:
+        """Nothing is known of what special methods of the objects in a container do."""
+        for value in values if isinstance(values, CONTAINERS) else ():
+            if isinstance(value, Instance):
+                for name in names:
+                    self.special(value, name, (), frame, line, run=False)
+
+    def _special_truth(self, value: Value, frame: Frame) -> bool | Undecided | None:
+        """What ``__bool__`` or else ``__len__`` of the tree say; None where it has neither."""
+        for name in ("__bool__", "__len__"):
+            answer = self.special(value, name, (), frame, 0)
+            if answer is not UNBOUND:
+                answer = self.force(answer, frame)
+                kinds = (bool, int) if name == "__len__" else (bool,)
+                known = type(answer) in kinds and not (type(answer) is int and answer < 0)
+                return bool(answer) if known else Undecided(f"what {name}() gives is not known")
+        return None
+
+    def iterates(self, value: Value, frame: Frame, line: int) -> None:
+        """Run what iterating over an object of the tree runs first."""
+        if isinstance(value, Instance | ClassValue):
+            self.special(value, "__iter__", (), frame, line)
+
+    def _instance_truth(self, made: Instance, frame: Frame) -> bool | Undecided:
+        answer, cls, where = self._special_truth(made, frame), made.cls, made.where
+        if answer is not None:
+            return answer
         for special in ("__bool__", "__len__"):
             found = lookup(cls, special)
             if not isinstance(found, Missing) or found.foreign:
@@ -214,22 +306,36 @@ class Truth(Machine):
     def _compare_each(
         self, op: str, left: Value, right: Value, swapped: bool, frame: Frame, line: int
     ) -> bool | Undecided:
-        return self._agreed(
-            [
-                (
-                    guard,
-                    self.compare(op, left, v, frame, line)
-                    if swapped
-                    else self.compare(op, v, right, frame, line),
-                )
-                for guard, v in self.alive(right if swapped else left)
-            ]
-        )
+        def compared(option: Value) -> bool | Undecided:
+            pair = (left, option) if swapped else (option, right)
+            return self.compare(op, *pair, frame, line)
+
+        return self._agreed(self._of_each(right if swapped else left, compared, frame))
+
+    def _of_each(
+        self, either: Either, function: Callable[[Value], _Result], frame: Frame
+    ) -> list[tuple[Guard, _Result]]:
+        """What ``function`` gives for each option; where it raises on some, a doubt remains."""
+        results: list[tuple[Guard, _Result]] = []
+        errors: list[tuple[Guard, PythonError]] = []
+        for guard, option in self.alive(either):
+            try:
+                results.append((guard, function(option)))
+            except PythonError as raised:
+                errors.append((guard, raised))
+        for guard, failed in errors if results else errors[1:]:
+            why = Undecided("one of several values", guard.where, str(guard), "", guard.own)
+            frame.doubt(Doubt(failed.error, why))
+        if not results:
+            raise errors[0][1]
+        return results
 
     def _identical(self, left: Value, right: Value) -> bool | Undecided:
         for value in (left, right):
             if isinstance(value, Opaque):
                 return Undecided(value.reason, value.where, value.text, "", value.own)
+        if left is right and isinstance(left, list | dict | set | Instance):
+            return True
         if left is None or right is None:
             other = right if left is None else left
             if isinstance(other, Foreign):
@@ -250,6 +356,10 @@ class Truth(Machine):
     def _ordered(
         self, op: str, left: Value, right: Value, frame: Frame, line: int
     ) -> bool | Undecided:
+        if isinstance(left, Instance | ClassValue) or isinstance(right, Instance | ClassValue):
+            answer = self._asked(op, left, right, frame, line)
+            if answer is not None:
+                return answer
         for value in (left, right):
             if isinstance(value, Opaque):
                 return Undecided(value.reason, value.where, value.text, "", value.own)
@@ -282,6 +392,8 @@ class Truth(Machine):
             if any(kinds) and (is_plain(left) or is_plain(right)):
                 same = self._same_function(left, right, "==")
                 return same if isinstance(same, Undecided) else op == "!="
+            for value in (left, right):
+                self.lose_items(value, ("__eq__",), frame, line)
         return Undecided(f"comparison of a {type(left).__name__} and a {type(right).__name__}")
 
     @staticmethod
@@ -302,9 +414,14 @@ class Truth(Machine):
                 return Undecided(f"whether both {left.facts.name} are one", own=True)
         return False
 
-    def listed(self, value: Value, frame: Frame) -> Value:
-        """What is iterated over: of an iterator or a view the items, as far as they are known."""
+    def listed(self, value: Value, frame: Frame, *, ordered: bool = False) -> Value:
+        """What is iterated over: of an iterator or a view the items, as far as they are known.
+
+        Where the result is ``ordered``, nothing is known of those of a set.
+        """
         value = self.force(value, frame)
+        if ordered and isinstance(value, set | frozenset | Iterated) and is_unordered(value):
+            return Opaque("the order of a set", own=is_own(value))
         if type(value) is not Iterated:
             return value
         over = value.over
@@ -312,6 +429,17 @@ class Truth(Machine):
         if unchanged or value.step == self.steps:
             return value.items
         return Opaque("an iterator that may be used up", own=is_own(value))
+
+    def hashed(self, value: Value, frame: Frame, line: int) -> bool:
+        """Whether a value is told apart from others, as a key, as it is in the run.
+
+        Raises:
+            PythonError: ``TypeError``, where it surely has no hash.
+        """
+        if has_no_hash(value):
+            message = f"unhashable type: {value.cls.facts.name!r}"
+            raise PythonError(builtin_error("TypeError", message, frame.place(line)))
+        return is_key(value)
 
     def refuse(
         self,
@@ -325,11 +453,16 @@ class Truth(Machine):
 
         ``asked`` are the special methods by which a class of the tree would.
         """
+        if type(value) is Either:
+            self._of_each(value, lambda v: self.refuse(function, v, asked, frame, line), frame)
+            return
         stand = stand_in(value, asked)
         if stand is UNBOUND:
             return
+        # What is done to it is not done to the value.
+        stand = type(stand)() if isinstance(stand, list | dict | set) else outside(stand)
         try:
-            function(outside(stand))
+            function(stand)
         except TypeError as error:
             raise PythonError(self.raised(error, frame.place(line))) from error
         except (ValueError, LookupError):
@@ -382,11 +515,18 @@ class Truth(Machine):
         if hashed and is_plain(item) and all(map(is_plain, container)):
             return bool(self._python(lambda a, b: a in b, item, container, frame, line))
         if isinstance(container, CONTAINERS):
-            results = [self.compare("==", item, member, frame, line) for member in container]
-            if any(result is True for result in results):
-                return True
+            results = []
+            for member in container:
+                results.append(self.compare("==", item, member, frame, line))
+                if results[-1] is True:
+                    return True
             unsettled = next((r for r in results if isinstance(r, Undecided)), None)
             return unsettled if unsettled is not None else False
+        if isinstance(container, Instance | ClassValue):
+            said = self.special(container, "__contains__", (item,), frame, line)
+            if said is not UNBOUND:
+                return self.truth(said, frame)
+            self.iterates(container, frame, line)
         answer = self.foreign_contains(item, container)
         if isinstance(answer, Undecided):
             asked = ("__contains__", *ITERATING)

@@ -97,7 +97,7 @@ class Stores(Recording):
         made = self.registry_object()
         return made.args[0] if isinstance(made, Instance) and made.args else UNBOUND
 
-    def _instance_attribute(self, owner: Instance, name: str, place: Place) -> Value:
+    def _instance_attribute(self, owner: Instance, name: str, place: Place, frame: Frame) -> Value:
         if owner is self.registry_object() and name == self.rule.models:
             models = self.force(self._models(), self._outer())
             if isinstance(models, dict):
@@ -109,9 +109,9 @@ class Stores(Recording):
                 value = member_of_enum(self, found.owner, name)
                 if value is not UNBOUND:
                     return value
-        return super()._instance_attribute(owner, name, place)
+        return super()._instance_attribute(owner, name, place, frame)
 
-    def _class_attribute(self, cls: ClassValue, name: str, place: Place) -> Value:
+    def _class_attribute(self, cls: ClassValue, name: str, place: Place, frame: Frame) -> Value:
         if name.startswith("__") and isinstance(lookup(cls, name), Missing):
             decorated = any(one.decorators for one in linearise(cls) if isinstance(one, ClassValue))
             if decorated:
@@ -126,7 +126,7 @@ class Stores(Recording):
             value = member_of_enum(self, found.owner, name) if isinstance(found, Found) else UNBOUND
             if value is not UNBOUND:
                 return value
-        return super()._class_attribute(cls, name, place)
+        return super()._class_attribute(cls, name, place, frame)
 
     def _probe(
         self, owner: Value, name: str, call: f.Call, frame: Frame, line: int,
@@ -147,7 +147,7 @@ class Stores(Recording):
             if isinstance(has, Found) and method is not None and name not in has.owner.extra:
                 return found(method)
             if isinstance(has, Found):
-                return found(self._class_attribute(owner, name, frame.place(line)))
+                return found(self._class_attribute(owner, name, frame.place(line), frame))
         return super()._probe(owner, name, call, frame, line, found, missing)
 
     def _looks_into_unknown(self, function: Function, given: tuple[Value, ...]) -> bool:

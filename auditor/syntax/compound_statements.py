@@ -6,16 +6,23 @@ import ast
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 
+from msgspec.structs import replace
+
 from auditor.facts import (
+    Bind,
     Case,
     Const,
+    Delete,
     Expr,
     Handler,
     If,
     Loop,
+    Name,
+    Sequence,
     Stmt,
     Switch,
     Try,
+    Unknown,
     With,
 )
 from auditor.syntax.definite_assignment import may_bind
@@ -74,7 +81,7 @@ class CompoundStatements(SimpleStatements, ABC):
     def _spells_elif(self, node: ast.If) -> bool:
         return self._source.line(node.lineno)[node.col_offset :].startswith(b"elif")
 
-    def _try(self, node: ast.Try) -> Iterator[Stmt]:
+    def _try(self, node: ast.Try | ast.TryStar) -> Iterator[Stmt]:
         yield Try(
             self._branch(node.body),
             tuple(map(self._handler, node.handlers)),
@@ -84,6 +91,19 @@ class CompoundStatements(SimpleStatements, ABC):
         )
         # A handler unbinds its name.
         self._unbind(handler.name for handler in node.handlers if handler.name)
+
+    def _try_star(self, node: ast.TryStar) -> Iterator[Stmt]:
+        """``except*``: which part of a group each handler takes is not followed."""
+        for stmt in self._try(node):
+            assert isinstance(stmt, Try)
+            yield replace(stmt, handlers=tuple(map(self._of_group, stmt.handlers)))
+
+    def _of_group(self, handler: Handler) -> Handler:
+        line, name, body = handler.line, handler.name, handler.body
+        if name is not None:
+            body = (Bind((name,), line), *body, Delete((Name(name),), line))
+        assert handler.types is not None
+        return Handler(Sequence("list", (handler.types, Unknown("except*"))), None, body, line)
 
     def _handler(self, node: ast.ExceptHandler) -> Handler:
         caught = self.expr(node.type) if node.type is not None else None

@@ -39,8 +39,9 @@ _COMPREHENSIONS: dict[type[ast.expr], str] = {
 _DISPLAYS: dict[type[ast.expr], str] = {ast.Tuple: "tuple", ast.List: "list", ast.Set: "set"}
 #: The integers that facts can be kept with (those of MessagePack).
 _LEAST, _MOST = -(2**63), 2**64 - 1
-#: What may stand behind a value in an f-string, as ``ast`` has it: nothing, or ``!r``.
-_NO_CONVERSION, _REPR = -1, ord("r")
+#: What may stand behind a value in an f-string, as ``ast`` has it: nothing, or a conversion.
+_NO_CONVERSION = -1
+_CONVERSIONS = {ord("r"): "repr", ord("s"): "str", ord("a"): "ascii"}
 
 
 class Expressions(DefiniteAssignment):
@@ -172,11 +173,12 @@ class Expressions(DefiniteAssignment):
         parts: list[Expr] = []
         for value in node.values:
             if isinstance(value, ast.FormattedValue):
-                if value.format_spec is not None or value.conversion not in (_NO_CONVERSION, _REPR):
-                    return self._unknown(node)
                 inner = self.expr(value.value)
-                if value.conversion == _REPR:
-                    inner = Call(Name("repr"), (inner,), (), "repr(…)")
+                if value.conversion != _NO_CONVERSION:
+                    name = _CONVERSIONS[value.conversion]
+                    inner = Call(Name(name), (inner,), (), f"{name}(…)")
+                if value.format_spec is not None:
+                    inner = Call(Name("format"), (inner, self.expr(value.format_spec)), (), "…")
                 parts.append(inner)
             else:
                 parts.append(self.expr(value))

@@ -27,7 +27,7 @@ _STATEMENTS: dict[type[ast.stmt], Callable[..., Iterable[Stmt]]] = {
     ast.ClassDef: Statements._classdef, ast.Assign: Statements._assign,
     ast.AnnAssign: Statements._annassign, ast.AugAssign: Statements._augassign,
     ast.Delete: Statements._delete, ast.Expr: Statements._expr, ast.If: Statements._if,
-    ast.Try: Statements._try, ast.TryStar: Statements._try, ast.With: Statements._with,
+    ast.Try: Statements._try, ast.TryStar: Statements._try_star, ast.With: Statements._with,
     ast.AsyncWith: Statements._with, ast.For: Statements._for, ast.AsyncFor: Statements._for,
     ast.While: Statements._while, ast.Match: Statements._match, ast.Raise: Statements._raise,
     ast.Assert: Statements._assert, ast.Return: Statements._return, ast.Pass: Statements._pass,

@@ -907,16 +907,6 @@ VALUES = {
         x = (f(1, a=2), f(*{"k": 1}), f(**{"b": 1}, c=2))
         """
     ),
-    "attributes of constants are values": tree(
-        a="""
-        x = (1).real + (2).numerator
-        """
-    ),
-}
-
-DECIDED = {**ITSELF, **HOOKS, **HANDLERS, **MODULES, **LOOPS, **MANAGERS, **VALUES}
-
-VALUES_OPEN = {
     "a metaclass compares its classes, and says what is true of them": tree(
         a="""
         class Meta(type):
@@ -936,6 +926,198 @@ VALUES_OPEN = {
         z = A[1]
         """
     ),
+    "special methods of objects are run": tree(
+        a="""
+        seen = []
+        class A:
+            def __setitem__(self, key, value):
+                seen.append(key)
+            def __delitem__(self, key):
+                seen.append("-" + key)
+            def __getitem__(self, key):
+                seen.append("=" + key)
+                return 1
+            def __contains__(self, key):
+                seen.append("?" + key)
+                return True
+            def __iadd__(self, other):
+                seen.append("+=")
+                return self
+            def __add__(self, other):
+                seen.append("+")
+                return 5
+            def __len__(self):
+                seen.append("len")
+                return 1
+            def __bool__(self):
+                seen.append("bool")
+                return False
+            def __eq__(self, other):
+                seen.append("eq")
+                return other == 1
+            def __lt__(self, other):
+                seen.append("lt")
+                return True
+            def __neg__(self):
+                seen.append("neg")
+                return 4
+            def __setattr__(self, name, value):
+                seen.append(name)
+            def __delattr__(self, name):
+                seen.append("-" + name)
+            def __str__(self):
+                seen.append("str")
+                return "S"
+        a = A()
+        a["k"] = 1
+        del a["k"]
+        a.x = 1
+        del a.x
+        x = (a["g"], "q" in a, a + 1, bool(a), not a, a == 1, a == 2, a != 1, 1 == a, a < 1, -a)
+        y = (str(a), f"{a}", f"<{a!s:>3}>", 1 in [a], a or 3)
+        a += 1
+        z = list(seen)
+        """
+    ),
+    "values in f-strings are converted and formatted": tree(
+        a="""
+        x = (f"{3:>5}", f"{3.14159:.2f}", f"{'a'!r:>5}", f"{'é'!a}", f"{2:{'0'}{3}}", f"{1!s}")
+        said = []
+        for make in (lambda: f"{3:s}", lambda: f"{'a':d}"):
+            try:
+                make()
+            except ValueError as error:
+                said.append(type(error).__name__)
+        """
+    ),
+    "a cached function runs once for its arguments": tree(
+        a="""
+        from functools import cache, lru_cache
+        calls, shared, n = [], [], 1
+        class A:
+            @staticmethod
+            @lru_cache(maxsize=None)
+            def f(x):
+                calls.append(x)
+                return x
+        @lru_cache(maxsize=None)
+        def f(x):
+            calls.append(x)
+            return [x]
+        @cache
+        def g():
+            return n
+        def h():
+            return shared
+        x = (f(1) is f(1), g() == 1)
+        f(2).append(3)
+        h().append(4)
+        n = 2
+        y = (f(2), g() == 1)
+        g.cache_clear()
+        z = g() == 2
+        del f, g
+        """
+    ),
+    "classes are refused by their bases and metaclasses": tree(
+        a="""
+        class M(type):
+            pass
+        class N(M):
+            pass
+        class O(type):
+            pass
+        class A(metaclass=M):
+            pass
+        class B(metaclass=N):
+            pass
+        class C(metaclass=O):
+            pass
+        class D(A, B):
+            pass
+        class I(int):
+            pass
+        x = type(D).__name__ if False else D
+        def one():
+            class E(A, C):
+                pass
+        def two():
+            class E(bool):
+                pass
+        def three():
+            class E(I, str):
+                pass
+        def four():
+            class E(A, metaclass=O):
+                pass
+        said = []
+        for make in (one, two, three, four):
+            try:
+                make()
+            except TypeError as error:
+                said.append(type(error).__name__)
+        """
+    ),
+    "objects are refused that lack what is asked of them": tree(
+        a="""
+        class Enters:
+            def __enter__(self):
+                pass
+        class Exits:
+            def __exit__(self, *args):
+                pass
+        class Equal:
+            def __eq__(self, other):
+                return True
+        class Never:
+            __hash__ = None
+        def enter():
+            with Enters():
+                pass
+        def leave():
+            with Exits():
+                pass
+        d = {}
+        def store():
+            d[Equal()] = 1
+        calls = [
+            enter,
+            leave,
+            store,
+            lambda: {Equal(): 1},
+            lambda: {Never()},
+            lambda: [1][enter],
+            lambda: isinstance(3, 4),
+        ]
+        said = []
+        for call in calls:
+            try:
+                call()
+            except TypeError as error:
+                said.append(type(error).__name__)
+        """
+    ),
+    "what does not rest on the order of a set": tree(
+        a="""
+        s = {"b", "a", "c"}
+        n, lengths = 0, []
+        for i in {1, 2}:
+            lengths.append(i)
+        x = (sorted(s), len(s), {i for i in s}, frozenset(i for i in s), max(s), "a" in s)
+        y = (any(i == "a" for i in s), sum(len(i) for i in s), sorted(i + "x" for i in s))
+        z = [*{1, 2}]
+        """
+    ),
+    "attributes of constants are values": tree(
+        a="""
+        x = (1).real + (2).numerator
+        """
+    ),
+}
+
+DECIDED = {**ITSELF, **HOOKS, **HANDLERS, **MODULES, **LOOPS, **MANAGERS, **VALUES}
+
+VALUES_OPEN = {
     "an item of a class may be anything": tree(
         a="""
         from enum import Enum
@@ -1035,6 +1217,177 @@ VALUES_OPEN = {
         d.y = [1]
         x = (a.y, A.y, C().z, d.y)
         """
+    ),
+    "what is called behind the back may change anything": tree(
+        a="""
+        seen = []
+        def f(x):
+            seen.append(x)
+            return x
+        def generator():
+            seen.append(1)
+            yield 1
+        x = list(map(f, [1, 2]))
+        a = list(seen)
+        y = sorted([1, 2], key=f)
+        b = list(seen)
+        for q in generator():
+            pass
+        c = list(seen)
+        class A:
+            @property
+            def p(self):
+                seen.append("p")
+            def __lt__(self, other):
+                seen.append("lt")
+                return True
+        d = A().p
+        e = list(seen)
+        g = max([A(), A()])
+        h = list(seen)
+        """
+    ),
+    "a metaclass that is a function makes anything": tree(
+        a="""
+        def meta(name, bases, namespace):
+            return 3
+        class A(metaclass=meta):
+            pass
+        x = A
+        class B:
+            y: int = 3
+        z = B.__annotations__
+        """
+    ),
+    "descriptors and metaclasses answer for classes": tree(
+        a="""
+        class D:
+            def __get__(self, owner, cls):
+                return (owner, cls)
+        class A:
+            d = D()
+        x = A.d[0] is None and A.d[1] is A
+        class Meta(type):
+            def __getattr__(cls, name):
+                return name
+            def __contains__(cls, item):
+                return item == 1
+        class B(metaclass=Meta):
+            y: int
+        z = (B.thing, 1 in B, 2 in B)
+        """
+    ),
+    "the order of a set is another in each process": tree(
+        a="""
+        s = {"b", "a", "c", "d", "e", "f"}
+        t, u, v, w = list(s), ",".join(s), str(s), [*s]
+        x, y, z = [i for i in s], tuple(i for i in s), "%s" % s
+        k = []
+        for i in s:
+            k.append(i)
+            last = i
+        p = {"b", "a", "c", "d"}.pop()
+        j = []
+        j.extend(s)
+        """
+    ),
+    "except* takes parts of a group": tree(
+        a="""
+        try:
+            raise ExceptionGroup("g", [ValueError(1), TypeError(2)])
+        except* ValueError as e:
+            x = type(e).__name__
+        except* TypeError:
+            y = 2
+        try:
+            raise ValueError(1)
+        except* ValueError as e:
+            z = type(e).__name__
+        """
+    ),
+    "one of several values may be refused": tree(
+        VARIABLE,
+        a="""
+        import os
+        v = [1, 2] if os.environ.get("VLLM_SWITCH") else 3
+        said = []
+        try:
+            for q in v:
+                pass
+            w = 1
+        except TypeError:
+            w = 2
+        try:
+            x = [*v]
+        except TypeError:
+            x = 2
+        try:
+            a, b = v
+        except TypeError:
+            z = 2
+        try:
+            y = 1 in v
+        except TypeError:
+            y = 2
+        try:
+            t = len(v)
+        except TypeError:
+            t = 2
+        try:
+            v[0] = 9
+        except TypeError:
+            p = 2
+        try:
+            del v[0]
+        except TypeError:
+            o = 2
+        """,
+    ),
+    "a branch changes what is iterated over, and what others hold": tree(
+        VARIABLE,
+        a="""
+        import os
+        x = [1, 2]
+        held = {"x": x}
+        if os.environ.get("VLLM_SWITCH"):
+            x.append(3)
+        y = held["x"]
+        for i in x:
+            if os.environ.get("VLLM_SWITCH") and len(x) < 5:
+                x.append(3)
+        d = {"a": 1}
+        try:
+            for k in d:
+                if os.environ.get("VLLM_SWITCH"):
+                    d["b"] = 2
+            z = 1
+        except RuntimeError:
+            z = 2
+        """,
+    ),
+    "special methods ask where the process runs": tree(
+        VARIABLE,
+        a="""
+        import os
+        seen = []
+        class A:
+            def __bool__(self):
+                return bool(os.environ.get("VLLM_SWITCH"))
+            def __setitem__(self, key, value):
+                if os.environ.get("VLLM_SWITCH"):
+                    seen.append(key)
+            def __eq__(self, other):
+                return os.environ.get("VLLM_SWITCH") == other
+        a = A()
+        a["k"] = 1
+        x = (1 if a else 2, a == "1", a != "1")
+        def decorate(cls):
+            return None if os.environ.get("VLLM_SWITCH") else cls
+        @decorate
+        class B:
+            pass
+        y = B is None
+        """,
     ),
     "private names are those of their class": tree(
         a="""
