@@ -144,9 +144,8 @@ def name_descriptors(run: Machine, cls: ClassValue, frame: Frame, line: int) -> 
     Raises:
         PythonError: what that raises; some releases of Python wrap it in another exception.
     """
-    for name, value in tuple((cls.namespace or {}).items()):
-        if not isinstance(value, Instance):
-            continue
+    names = cls.namespace or {}
+    for name, value in [item for item in names.items() if type(item[1]) is Instance]:
         hook = run.method(value.cls, "__set_name__")
         if hook is None:
             continue

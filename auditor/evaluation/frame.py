@@ -104,8 +104,9 @@ class Frame(msgspec.Struct):
     @property
     def enclosing(self) -> tuple[dict[str, Value], ...]:
         """The namespaces that functions defined here read: not that of a class body."""
-        is_function = self.is_call or self.outer is not None
-        return self.scopes if is_function else self.scopes[1:]
+        if not self.scopes or self.is_call or self.outer is not None:
+            return self.scopes
+        return self.scopes[1:]
 
     def place(self, line: int) -> Place:
         """A line of the file that runs here."""

@@ -135,9 +135,11 @@ class TreeCalls(Summaries):
         maker = self.maker(cls)
         summary = self.summary(maker) if maker is not None else None
         if maker is not None and summary is not None:
-            given, plain = (made, *args), is_undecorated(cls) and makes_itself(cls)
-            fits = not plain or self.fits(maker, given, keywords)
-            if not fits or not summary.harmless or summary.texts:
+            given = (made, *args)
+            runs = not summary.harmless or bool(summary.texts)
+            if not runs and not self.fits(maker, given, keywords):
+                runs = is_undecorated(cls) and makes_itself(cls)
+            if runs:
                 self.invoke(maker, given, keywords, frame, place, text)
         elif (args or keywords) and takes_nothing(cls):
             message = f"{cls.facts.name}() takes no arguments"
