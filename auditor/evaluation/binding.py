@@ -419,7 +419,7 @@ class Binding(Expressions):
             reason = f"{stmt.op}= of something unknown"
             result = Opaque(reason, frame.place(stmt.line), own=is_own(value))
             for one in shared:
-                self.forget(one, reason, frame, stmt.line, own=is_own(value))
+                self.containers.lose(one, result)
         self.store(frame, stmt.target, result, stmt, stmt.line)
 
     def _bind_stmt(self, frame: Frame, stmt: f.Bind) -> None:

@@ -76,6 +76,7 @@ class Frame(msgspec.Struct):
             qualified name.
         effects: the call is run for its effects, and not for its value alone.
         unusual: what runs here now runs only where an environment variable is set.
+        local: names that the text of the function that is called binds.
         wild: names that are not known may have been bound here (``exec``).
     """
 
@@ -99,6 +100,7 @@ class Frame(msgspec.Struct):
     prefix: str = ""
     effects: bool = True
     unusual: bool = False
+    local: frozenset[str] = frozenset()
     wild: Opaque | None = None
 
     @property

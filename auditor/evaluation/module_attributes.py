@@ -26,8 +26,8 @@ from auditor.values import (
 
 #: What a module has without binding it: from its type, and from the import system. Any other
 #: name is served by ``__getattr__``, those with underscores around them too (PEP 562).
-_OF_EVERY_MODULE = frozenset(dir(ModuleType(""))) | {
-    "__annotations__", "__builtins__", "__cached__", "__file__",
+_OF_EVERY_MODULE = frozenset(dir(ModuleType)) | {
+    "__builtins__", "__cached__", "__file__", "__loader__", "__name__", "__package__", "__spec__",
 }  # fmt: skip
 
 

@@ -72,6 +72,8 @@ class Names(Truth):
         """The value of a name; a ``NameError`` where no scope binds it."""
         if self.platform.assumed and name in self.platform.assumed:
             return self.platform.assumed[name]
+        if name in frame.local and name not in frame.names and name not in frame.shared:
+            raise PythonError(_not_bound(name, frame, line))
         for scope in frame.scopes:
             value = scope.get(name, UNBOUND)
             if value is not UNBOUND:
@@ -86,7 +88,7 @@ class Names(Truth):
         """One of several values; where some branch left the name unbound, a doubt remains."""
         if any(v is UNBOUND for _, v in self.alive(value)):
             guards = [guard for guard, option in value.options if option is UNBOUND]
-            error = builtin_error("NameError", f"name {name!r} is not defined", frame.place(line))
+            error = _not_bound(name, frame, line)
             frame.doubt(
                 Doubt(
                     error, Undecided("a branch does not bind it", guards[0].where, str(guards[0]))
@@ -109,9 +111,7 @@ class Names(Truth):
             return Builtin(name)
         if module.wild is not None:
             return module.wild
-        raise PythonError(
-            builtin_error("NameError", f"name {name!r} is not defined", frame.place(line))
-        )
+        raise PythonError(_not_bound(name, frame, line))
 
     def use(self, frame: Frame, dotted: str, line: int) -> Value:
         """Read a dotted name for its exceptions alone; gives the value, as far as it is read."""
@@ -330,6 +330,14 @@ class Names(Truth):
         prefix = f"{owner.qualname}."
         decorators, scopes = found[0].decorators[1:], owner.scopes
         return Function(owner.module, found[0], decorators, scopes, bound, prefix)
+
+
+def _not_bound(name: str, frame: Frame, line: int) -> Error:
+    """The ``NameError`` of a name that nothing has bound, or not yet."""
+    if name in frame.local and name not in frame.shared:
+        message = f"cannot access local variable {name!r} where it is not associated with a value"
+        return builtin_error("UnboundLocalError", message, frame.place(line))
+    return builtin_error("NameError", f"name {name!r} is not defined", frame.place(line))
 
 
 def no_attribute(cls: ClassValue, name: str, place: Place) -> Error:

@@ -357,10 +357,21 @@ def bindings(body: Iterable[f.Stmt]) -> Iterator[tuple[str, bool]]:
                 yield from ((bound, False) for _, bound in pairs)
             case f.Func(name=name) | f.Class(name=name):
                 yield name, False
-            case f.Bind(names=names):
+            case f.Bind(names=names) | f.With(names=names):
                 yield from ((name, False) for name in names)
+            case f.AugAssign(target=f.Name(id=name)):
+                yield name, False
+            case f.Delete(targets=targets):
+                yield from ((one.id, False) for one in targets if isinstance(one, f.Name))
+            case f.Try(handlers=handlers):
+                for handler in handlers:
+                    yield from ([(handler.name, False)] if handler.name else ())
+                    yield from bindings(handler.body)
+            case f.Switch(bodies=bodies):
+                for inner in bodies:
+                    yield from bindings(inner)
             case _:
                 pass
-        for block in ("body", "orelse"):
+        for block in ("body", "orelse", "final"):
             if not isinstance(stmt, f.Func | f.Class):
                 yield from bindings(getattr(stmt, block, ()))

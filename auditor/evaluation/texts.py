@@ -22,6 +22,10 @@ class Texts:
         self.bindings: Once[f.FunctionFacts, tuple[tuple[str, bool], ...]] = Once(
             lambda facts: tuple(bindings(facts.body))
         )
+        #: Their names alone.
+        self.local: Once[f.FunctionFacts, frozenset[str]] = Once(
+            lambda facts: frozenset([name for name, _ in bindings(facts.body)])
+        )
         #: The functions that a class body defines at its top level, by name.
         self.methods: Once[f.Class, Methods] = Once(_methods)
 

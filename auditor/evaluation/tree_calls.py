@@ -368,6 +368,7 @@ class TreeCalls(Summaries):
         scope = self.arguments(function, facts, args, keywords, frame, place)
         inner = self.call_frame(function, scope, frame)
         inner.trace, inner.effects = trace, effects
+        inner.local = self.program.texts.local.of(facts)
         mark = inner.doubts.mark()
         try:
             with self.passage():

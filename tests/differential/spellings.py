@@ -121,6 +121,88 @@ HOOKS = {
         """,
         b="c = 1",
     ),
+    "a name that a function binds is its own before it is bound": tree(
+        a="""
+        x = 1
+        def f():
+            y = x
+            x = 2
+            return y
+        try:
+            f()
+        except UnboundLocalError:
+            z = 1
+        def g(c):
+            if c:
+                w = 1
+            return w
+        try:
+            g(0)
+        except NameError as e:
+            v = type(e).__name__
+        def h():
+            try:
+                q = 1
+                del q
+                return q
+            except UnboundLocalError:
+                return 3
+        k = h()
+        def m():
+            for x in (): pass
+            return x
+        try:
+            m()
+        except UnboundLocalError:
+            n = 1
+        def o():
+            global x
+            x = 5
+            return x
+        o()
+        def p():
+            def inner():
+                nonlocal a
+                a = 2
+            a = 1
+            inner()
+            return a
+        r = p()
+        def s():
+            def inner():
+                return a
+            try:
+                inner()
+            except NameError as e:
+                return type(e).__name__
+            a = 1
+        t = s()
+        def u():
+            import os as x
+            return x
+        u1 = u().name
+        def u2():
+            try:
+                raise ValueError
+            except ValueError as x:
+                pass
+            return x
+        try: u2()
+        except UnboundLocalError: u3 = 1
+        def u4():
+            [x for x in (1,)]
+            return x
+        u5 = u4()
+        def u6():
+            (x := 4)
+            return x
+        u7 = u6()
+        class A:
+            x = x
+            y = x
+        u8 = A.x
+        """
+    ),
     "a text of unknown words is a text": tree(
         a="""
         import present_lib
@@ -157,7 +239,11 @@ HOOKS = {
         a="""
         from . import b
         x = b.__version__
-        y = hasattr(b, "__other__"), hasattr(b, "__cached__"), hasattr(b, "__annotations__")
+        y = hasattr(b, "__other__")
+        names = ("__cached__", "__annotations__", "__dict__", "__class__", "__spec__", "__file__")
+        for name in names:
+            getattr(b, name)
+        b.__dict__
         from .b import __author__
         """,
         b="""
