@@ -100,7 +100,8 @@ class ImportSystem(ForeignModules):
         if parent:
             package = self.import_module(parent, frame, place)
             if name in self.modules:
-                return self.modules[name]
+                # Its package has imported it, on one branch perhaps.
+                return self.import_module(name, frame, place)
             if isinstance(package, ModuleValue) and not package.is_package:
                 message = f"No module named {name!r}; {parent!r} is not a package"
                 raise PythonError(self._not_found(message, name, place, ""))

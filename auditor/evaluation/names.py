@@ -144,7 +144,9 @@ class Names(Truth):
                 return self._each(
                     self.alive(either), frame, lambda v: self.attribute(v, name, frame, line)
                 )
-            case Opaque() as opaque:
+            case Opaque(like=like) as opaque:
+                if like is not UNBOUND and not hasattr(like, name):
+                    raise PythonError(_lacking(like, name, place))
                 return opaque
             case Error() as error if (known := error_attribute(error, name)) is not UNBOUND:
                 return known
@@ -160,12 +162,7 @@ class Names(Truth):
                 if hasattr(value, name):
                     found = getattr(value, name)
                     return found if type(found) in CONSTANT_TYPES else Method(value, name)
-                kind = type(value).__name__
-                raise PythonError(
-                    builtin_error(
-                        "AttributeError", f"{kind!r} object has no attribute {name!r}", place
-                    )
-                )
+                raise PythonError(_lacking(value, name, place))
             case _:
                 if name == "cache_clear":
                     self.readings.kept.clear()
@@ -338,6 +335,12 @@ def _not_bound(name: str, frame: Frame, line: int) -> Error:
         message = f"cannot access local variable {name!r} where it is not associated with a value"
         return builtin_error("UnboundLocalError", message, frame.place(line))
     return builtin_error("NameError", f"name {name!r} is not defined", frame.place(line))
+
+
+def _lacking(value: object, name: str, place: Place) -> Error:
+    """The ``AttributeError`` of a plain value."""
+    message = f"{type(value).__name__!r} object has no attribute {name!r}"
+    return builtin_error("AttributeError", message, place)
 
 
 def no_attribute(cls: ClassValue, name: str, place: Place) -> Error:

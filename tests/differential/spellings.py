@@ -225,6 +225,10 @@ HOOKS = {
             "{}".format(A) + 1
         except TypeError:
             errors += 1
+        try:
+            (not present_lib).Foo
+        except AttributeError:
+            errors += 1
         l = [1]
         m = l
         try:
@@ -1596,6 +1600,18 @@ OPEN = {
         r += [5]
         n = len(a), len(b)
         """,
+    ),
+    "a package imports a module of its own on one branch": tree(
+        LIBRARY,
+        a="""
+        import vllm.p.e
+        """,
+        p="""
+        import importlib.util
+        if importlib.util.find_spec("maybe_lib") is not None:
+            from . import e
+        """,
+        p__e="import maybe_lib",
     ),
     "a base may be a module with a hook": tree(
         VARIABLE,
