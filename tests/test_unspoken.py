@@ -316,11 +316,12 @@ def test_a_name_is_found_however_it_is_spelled(
     assert b"OSError" not in before
 
 
+@pytest.mark.parametrize("first", [b"", b"\n", b"\r", b"#!/usr/bin/env python\r\n"])
 def test_a_file_in_another_encoding_may_speak_of_anything(
-    tree: Path, tmp_path: Path, runs: list[str]
+    tree: Path, tmp_path: Path, runs: list[str], first: bytes
 ) -> None:
-    coded = b"# coding: utf-7\nfrom .. import tools\nX = hasattr(tools, '+AEEARABEAEUARA-')\n"
-    (tree / PARTS).write_bytes(coded)
+    coded = b"# coding: utf-7\nfrom .. import tools\nX = lambda: tools.+AEEARABEAEUARA-\n"
+    (tree / PARTS).write_bytes(first + coded)
     document(tree, tmp_path / "cache")
     edited(tree / TOOLS, "", "\nADDED = 1\n")
     runs.clear()
