@@ -15,6 +15,7 @@ from auditor.request import Request, Resources
 from auditor.ruleset.files import laid_over
 from auditor.ruleset.platforms import platform_names
 from auditor.sources.tree import Source
+from auditor.words import is_library
 
 if TYPE_CHECKING:
     from auditor.sources.plugin import Plugin
@@ -48,7 +49,9 @@ def audit(
         memo = Memo(resources.cache)
         files = Files(source.tree, cache)
         name = memo.name(source, request, identities) if resources.cache is not None else ""
-        kept = memo.load(name, files, source) if name else None
+        own = (*request.failing_modules, *(root for plugin in plugins for root in plugin.roots))
+        own_python = any(map(is_library, own))
+        kept = memo.load(name, files, source, own_python=own_python) if name else None
         if kept is not None:
             return kept
         # A kept answer needs none of what an answer is made with.

@@ -110,28 +110,31 @@ class Memo:
         digest.update("\0".join(sorted(source.tree.files())).encode("utf-8", "surrogateescape"))
         return f"{_FOLDER}/{digest.hexdigest()}"
 
-    def load(self, name: str, files: Files, source: Source) -> Coverage | None:
+    def load(
+        self, name: str, files: Files, source: Source, *, own_python: bool = False
+    ) -> Coverage | None:
         """The kept answer, if every file that it rests on still says the same.
 
+        With ``own_python``, modules of Python itself are not what they are elsewhere.
         Where it is not, what was asked of files here is no ground of the answer that is made then.
         """
         blob = self._cache.read(name)
         entry = _opened(blob) if blob is not None else None
         if blob is None or entry is None:
             return None
-        coverage = self._still_so(blob, entry, files, source)
+        coverage = self._still_so(blob, entry, files, source, own_python)
         if coverage is None:
             files.forget_asked()
         return coverage
 
     def _still_so(
-        self, blob: bytes, entry: _Entry, files: Files, source: Source
+        self, blob: bytes, entry: _Entry, files: Files, source: Source, own_python: bool
     ) -> Coverage | None:
         modules = frozenset(entry.read)
         edits: dict[str, Edit] = {}
         for item in entry.consulted:
             edit = _edit_of(item, files, source, is_module=item.path in modules)
-            if edit is None:
+            if edit is None or (own_python and edit.names):
                 return None
             if edit.names or edit.moves:
                 edits[item.path] = edit

@@ -39,7 +39,9 @@ _MOST_NAMES = 16
 _MOST_PARSED = 8
 
 #: A file that declares an encoding (PEP 263), in which words may be other bytes.
-_ENCODED = re.compile(rb"(?:[^\n]*\n)?[ \t\f]*#[^\n]*?coding[:=][ \t]*+(?!utf-?8\b)", re.IGNORECASE)
+_ENCODED = re.compile(
+    rb"(?:[^\r\n]*(?:\r\n?|\n))?[ \t\f]*#[^\r\n]*?coding[:=][ \t]*+(?!utf-?8\b)", re.IGNORECASE
+)
 
 
 class Edit(NamedTuple):

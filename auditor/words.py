@@ -23,10 +23,11 @@ from auditor import facts as f
 _FROM = re.compile(
     rb"^[ \t]*from[ \t]+(\w+)(?:\.\w+)*[ \t]+import[ \t]*(?:\([^)#\\\"']*\)|[^\n(#\\\"';]*)", re.M
 )
-_IMPORT = re.compile(rb"\n[ \t]*(?:import|from)[ \t]+$")
-_COMMENT = re.compile(rb"#[^\n]*")
+#: The start of a line that does not go on with the one before, where ``from tools`` may stand.
+_IMPORT = re.compile(rb"(?<!\\)\n[ \t]*(?:import|from)[ \t]+\Z")
 _CASE = re.compile(rb"^[ \t]*case\b", re.M)
-_NAMES = re.compile(rb"[\w\s,()\\]*")
+_NAMES = re.compile(rb"(?:[\w\s,()\\\x80-\xff]++|#[^\n]*\n)*+")
+_EQUALS = re.compile(rb"(?:[ \t\n\f\\]++|#[^\n]*\n)*+=")
 _QUOTES = (b'"', b"'")
 _INSIDE = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 _OF_WORDS = frozenset(bytes((one,)) for one in _INSIDE)
@@ -109,7 +110,7 @@ def _other_names(node: ast.AST) -> Iterable[str]:
 
 
 def is_library(module: str) -> bool:
-    """Whether a module is one of Python's own, which no tree has."""
+    """Whether a module is one of Python's own, which no tree has, but a plugin may have."""
     return module.partition(".")[0] in sys.stdlib_module_names
 
 
@@ -197,7 +198,7 @@ def _said(name: str, text: bytes) -> int:
 def _is_imported(text: bytes, start: int) -> bool:
     """Whether ``import`` or ``from`` stands before a word, at the start of a line."""
     if start > _BEFORE:
-        return _IMPORT.search(text[start - _BEFORE : start]) is not None
+        return _IMPORT.search(text, start - _BEFORE, start) is not None
     return _IMPORT.search(b"\n" + text[:start]) is not None
 
 
@@ -215,40 +216,50 @@ def _code_before(text: bytes, start: int) -> Iterator[bytes]:
         first = text.rfind(b"\n", 0, end) + 1
         line = text[first:end]
         comment = line.find(b"#") if text.find(b"\n", end, start) >= 0 else -1
-        if comment < 0 or any(quote in line[:comment] for quote in _QUOTES) or _LONG.search(line):
+        before = line[: max(comment, 0)]
+        in_text = any(quote in before for quote in _QUOTES) or _LONG.search(line) is not None
+        if comment < 0 or in_text or text[first - 2 : first] == b"\\\n":
             yield line
-        while comment > 0 and line[:comment].strip():
-            yield line[:comment].rstrip(_BLANK)
-            comment = line.find(b"#", comment + 1)
-        if comment < 0 or line[:comment].strip():
+            in_text = True
+        sign = comment
+        while sign >= 0 and (in_text or before.strip()):
+            yield line[:sign].rstrip(_BLANK)
+            sign = line.find(b"#", sign + 1)
+        if comment < 0 or before.strip():
             return
         end = first
 
 
 def _is_listed(words: list[tuple[int, int]], text: bytes) -> bool:
     """Whether a word after a comma or a bracket may be in the list of an import or a pattern."""
-    bare = _COMMENT.sub(lambda match: b" " * len(match[0]), text)
     libraries = [match.span() for match in _FROM.finditer(text) if is_library(match[1].decode())]
     patterns = _CASE.search(text) is not None
     for start, end in words:
         if any(first <= start < last for first, last in libraries):
             continue
-        if _in_import(text, start) or _in_import(bare, start):
-            return True
-        if patterns and text[end:].lstrip(_BLANK)[:1] == b"=":
+        if _in_import(text, start) or (patterns and _EQUALS.match(text, end)):
             return True
     return False
 
 
 def _in_import(text: bytes, start: int) -> bool:
-    """Whether nothing but names and commas stands between an ``import`` and a word."""
+    """Whether nothing but names, commas and comments stands between an ``import`` and a word."""
     keyword = text.rfind(b"import", 0, start)
-    between = text[keyword + len(b"import") : start]
-    return keyword >= 0 and (len(between) > _LONGEST or _NAMES.fullmatch(between) is not None)
+    while keyword >= 0:
+        after = keyword + len(b"import")
+        if start - after > _LONGEST or _NAMES.fullmatch(text, after, start):
+            return True
+        if b"#" not in text[text.rfind(b"\n", 0, keyword) + 1 : keyword]:
+            return False
+        # It may be a word of a comment in the list.
+        keyword = text.rfind(b"import", 0, keyword)
+    return False
 
 
 def _plainly(text: bytes) -> bytes:
-    """A text with its names as Python reads them (PEP 3131)."""
+    """A text with its lines and its names as Python reads them (PEP 3131)."""
+    if b"\r" in text:
+        text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if text.isascii():
         return text
     return unicodedata.normalize("NFKC", text.decode("utf-8", "replace")).encode()

@@ -5,7 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from trees.minivllm import ARCHITECTURE, INIT, REGISTRY, RUNNER, WITH_METHOD, WITHOUT_METHOD, write
+from trees.minivllm import (
+    ARCHITECTURE,
+    INIT,
+    REGISTRY,
+    RUNNER,
+    WITH_METHOD,
+    WITHOUT_METHOD,
+    source,
+    write,
+)
+from trees.plugins import VLLM, general, opened
 
 from auditor.api import Request, Resources, audit
 from auditor.coverage import to_json
@@ -91,8 +101,8 @@ def tree(tmp_path: Path) -> Path:
 
 
 def document(tree: Path, cache: Path | None = None, request: Request | None = None) -> bytes:
-    source = open_source(str(tree), cwd=tree)
-    return to_json(audit(source, request or Request(), Resources(cache, 1)))
+    opened = open_source(str(tree), cwd=tree)
+    return to_json(audit(opened, request or Request(), Resources(cache, 1)))
 
 
 def edited(path: Path, old: str, new: str) -> None:
@@ -200,6 +210,56 @@ def test_what_something_may_speak_of_is_run_again(
     assert after == document(tree, None, request)
 
 
+@pytest.mark.parametrize(
+    "asks",
+    [
+        pytest.param("from .tools \\\n        import ADDED", id="over two lines"),
+        pytest.param("from .tools import gr\u00f6\u00dfe, ADDED", id="after one that is not ASCII"),
+        pytest.param("(tools.# of it\r    ADDED)", id="lines that end as on old Macs"),
+    ],
+)
+def test_an_import_finds_a_name_however_it_is_written(
+    tree: Path, tmp_path: Path, runs: list[str], asks: str
+) -> None:
+    edited(tree / TOOLS, "", "\ngr\u00f6\u00dfe = 1\n")
+    probe = f"try:\n    {asks}\nexcept (AttributeError, ImportError):\n    LIMIT = 4\n"
+    text = (tree / INIT).read_text().replace("LIMIT = 3\n", probe)
+    (tree / INIT).write_bytes((text.replace("\n", "\r") if "\r" in asks else text).encode())
+    document(tree, tmp_path / "cache")
+    edited(tree / TOOLS, "", "\nADDED = 1\n")
+    runs.clear()
+    assert document(tree, tmp_path / "cache") == document(tree)
+    assert len(runs) == 12
+
+
+@pytest.mark.parametrize("added", ["import zipapp as zapped", "from zipapp import zapped"])
+def test_a_library_that_fails_by_the_request(
+    tree: Path, tmp_path: Path, runs: list[str], added: str
+) -> None:
+    request = Request(failing_modules={"zipapp": ("OSError", "it is broken")})
+    before = document(tree, tmp_path / "cache", request)
+    edited(tree / TOOLS, "", f"\n{added}\n")
+    after = document(tree, tmp_path / "cache", request)
+    assert after == document(tree, None, request)
+    assert b"it is broken" in after
+    assert b"it is broken" not in before
+
+
+def test_a_plugin_that_has_a_package_of_a_librarys_name(tmp_path: Path) -> None:
+    more = {"graphlib/__init__.py": "", "graphlib/bad.py": "raise OSError('it is broken')\n"}
+    plugin = opened(tmp_path, general("pass", more))
+    cache = Resources(tmp_path / "cache", 1)
+
+    def answer(helper: str, resources: Resources | None = None) -> bytes:
+        package = {INIT: f"from . import helper\n{WITH_METHOD}"}
+        over = source({**VLLM, **package, "vllm/models/draft/helper.py": helper})
+        return to_json(audit(over, Request(platforms=("rocm",)), resources, [plugin]))
+
+    for added in ("", "import graphlib.bad as zapped\n", "from graphlib.bad import zapped\n"):
+        assert answer(added, cache) == answer(added)
+        assert (b"it is broken" in answer(added)) == bool(added)
+
+
 def test_names_that_two_edits_share_are_spoken_of(
     tree: Path, tmp_path: Path, runs: list[str]
 ) -> None:
@@ -256,11 +316,12 @@ def test_a_name_is_found_however_it_is_spelled(
     assert b"OSError" not in before
 
 
+@pytest.mark.parametrize("first", [b"", b"\n", b"\r", b"#!/usr/bin/env python\r\n"])
 def test_a_file_in_another_encoding_may_speak_of_anything(
-    tree: Path, tmp_path: Path, runs: list[str]
+    tree: Path, tmp_path: Path, runs: list[str], first: bytes
 ) -> None:
-    coded = b"# coding: utf-7\nfrom .. import tools\nX = hasattr(tools, '+AEEARABEAEUARA-')\n"
-    (tree / PARTS).write_bytes(coded)
+    coded = b"# coding: utf-7\nfrom .. import tools\nX = lambda: tools.+AEEARABEAEUARA-\n"
+    (tree / PARTS).write_bytes(first + coded)
     document(tree, tmp_path / "cache")
     edited(tree / TOOLS, "", "\nADDED = 1\n")
     runs.clear()

@@ -43,6 +43,15 @@ REACHING = [
     "f(tools, 'the word')",
     "tools.\u1d42ord.word",
     "tools.\uff57ord",
+    "from tools \\\n    import word",
+    "from . \\\n    import word",
+    "from tools import gr\u00f6\u00dfe, word",
+    "(tools.# a remark\r word)",
+    "from os import a\rfrom tools import word",
+    "f(('a\\\n# b') . # a remark\nword)",
+    "'''a\n# b'''; from tools import (  # of \"this\"\n    word)",
+    'from tools import (  # import of "this"\n    word)',
+    "match x:\n    case Tools(word  # a remark\n    =1):\n        pass",
 ]
 NOT_REACHING = [
     "word",
