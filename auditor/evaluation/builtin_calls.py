@@ -199,7 +199,7 @@ class BuiltinCalls(Statements):
     @staticmethod
     def _as_value(why: Undecided, frame: Frame, line: int, text: str) -> Opaque:
         where = why.where or frame.place(line)
-        return Opaque(why.reason, where, why.text or text, own=why.own)
+        return Opaque(why.reason, where, why.text or text, own=why.own, like=True)
 
     def _attribute_name(self, call: f.Call, frame: Frame, line: int) -> tuple[Value, Value] | None:
         if len(call.args) < 2 or call.starred:

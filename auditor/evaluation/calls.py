@@ -259,6 +259,7 @@ class Calls(LoadedModules):
             place,
             text,
             usual=default,
+            like="a" if isinstance(default, str) else UNBOUND,
         )
 
 

@@ -263,7 +263,8 @@ class Expressions(Names):
             if not isinstance(result, Undecided):
                 return result
             why = self._placed(result, frame, line)
-            like = True if expr.ops[0] in _GIVES_BOOL else UNBOUND
+            plain = stand_in(left) is not UNBOUND and stand_in(right) is not UNBOUND
+            like = True if plain or expr.ops[0] in _GIVES_BOOL else UNBOUND
             return Opaque(why.reason, why.where, why.text, why.key, own=why.own, like=like)
         with ExitStack() as stack:
             for op, node in zip(expr.ops, expr.rights, strict=True):
