@@ -74,8 +74,8 @@ def reached(
     Of some words only a parser can say it: ``parsed`` is asked then, as :func:`reached_by_nodes`
     answers. Without it, as for a part of a file, the answer is yes.
     """
-    text = _plainly(text)
-    said = {name: _said(name, text) for name in names if name.encode() in text}
+    plain = _plainly(text)
+    said = {name: _said(name, plain) for name in names if name.encode() in plain}
     if _SOMETHING in said.values():
         return True
     perhaps = {name for name, one in said.items() if one == _PERHAPS}

@@ -43,6 +43,8 @@ REACHING = [
     "f(tools, 'the word')",
     "tools.\u1d42ord.word",
     "tools.\uff57ord",
+    # Quotes that another spelling would end texts with.
+    'a = \'\uff07\uff07\'\ntools. word\nc = \'\'\' + """\'\'\'\nd = """# """',
     "from tools \\\n    import word",
     "from . \\\n    import word",
     "from tools import gr\u00f6\u00dfe, word",
