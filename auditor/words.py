@@ -8,16 +8,19 @@ in one module is of no concern to a file that only has a variable of that name, 
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from auditor import facts as f
+
+if TYPE_CHECKING:
+    import ast
 
 #: A statement ``from library import …`` whose end is plain to see.
 _FROM = re.compile(
@@ -87,6 +90,8 @@ def reached_by_nodes(names: AbstractSet[str], text: bytes) -> bool:
 
     Names in texts are not looked at. What cannot be parsed may have any.
     """
+    import ast
+
     try:
         nodes = ast.walk(ast.parse(text))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -95,6 +100,8 @@ def reached_by_nodes(names: AbstractSet[str], text: bytes) -> bool:
 
 
 def _other_names(node: ast.AST) -> Iterable[str]:
+    import ast
+
     match node:
         case ast.Attribute(attr=attr):
             return (attr,)

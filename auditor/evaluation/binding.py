@@ -111,9 +111,10 @@ class Binding(Expressions):
             defaults = tuple(
                 (name, self.evaluate(node, frame, stmt.line)) for name, node in stmt.defaults
             )
-        function = Function(
-            frame.module, stmt, stmt.decorators, frame.enclosing, (), frame.prefix, defaults
-        )
+        scopes = frame.scopes
+        if scopes and not frame.is_call and frame.outer is None:
+            scopes = scopes[1:]  # as Frame.enclosing says, and most functions are methods
+        function = Function(frame.module, stmt, stmt.decorators, scopes, (), frame.prefix, defaults)
         value = self._decorated_function(function, frame) if stmt.decorators else function
         self.bind(frame, stmt.name, value, stmt, stmt.line)
 
@@ -331,7 +332,8 @@ class Binding(Expressions):
     def _unpack(
         self, frame: Frame, items: tuple[f.Expr, ...], value: Value, stmt: f.Stmt, line: int
     ) -> None:
-        value = self.listed(value, frame)
+        if type(value) is not tuple:
+            value = self.listed(value, frame)
         if isinstance(value, tuple | list | str | dict | range):
             if len(value) != len(items):
                 few = "not enough" if len(value) < len(items) else "too many"
@@ -392,6 +394,7 @@ class Binding(Expressions):
         self, cls: ClassValue, name: str, value: Value, frame: Frame, place: Place
     ) -> None:
         self.readings.makers.clear()
+        self.readings.specials.clear()
         cls.extra[name] = (self._maybe(cls.under, value, own_value(cls, name)), place)
 
     def _maybe(self, under: tuple[Guard, ...], value: Value, before: Value) -> Value:

@@ -117,7 +117,7 @@ class Calls(LoadedModules):
         if not call.starred and not call.keywords:
             return tuple([self.evaluate(node, frame, line) for node in call.args]), ()
         args: list[Value] = []
-        known, place = True, frame.place(line)
+        known, may_double = True, False
         for index, node in enumerate(call.args):
             value = self.evaluate(node, frame, line)
             if index in call.starred:
@@ -133,22 +133,22 @@ class Calls(LoadedModules):
         for name, node in call.keywords:
             value = self.evaluate(node, frame, line)
             if name == "**":
-                value = self.force(value, frame)
+                value, may_double = self.force(value, frame), True
                 known = known and isinstance(value, dict)
                 if not isinstance(value, dict):
                     self.refuse(_mapped, value, ("keys",), frame, line)
                     value = {}
                 if not all(isinstance(key, str) for key in value if is_plain(key)):
-                    wrong = builtin_error("TypeError", "keywords must be strings", place)
-                    raise PythonError(wrong)
+                    wrong = "keywords must be strings"
+                    raise PythonError(builtin_error("TypeError", wrong, frame.place(line)))
                 keywords.extend(value.items())
             else:
                 keywords.append((name, value))
-        twice = next((n for i, (n, _) in enumerate(keywords) if (n in dict(keywords[:i]))), None)
-        if twice is not None:
+        if may_double and len(dict(keywords)) < len(keywords):
+            twice = next(n for i, (n, _) in enumerate(keywords) if n in dict(keywords[:i]))
             said = f"got multiple values for keyword argument {twice!r}"
             name = _full_name(func)
-            raise PythonError(builtin_error("TypeError", f"{name}() {said}", place))
+            raise PythonError(builtin_error("TypeError", f"{name}() {said}", frame.place(line)))
         return (tuple(args), tuple(keywords)) if known else None
 
     def _platform_call(

@@ -85,8 +85,8 @@ def metaclass_of(cls: ClassValue, keywords: Keywords) -> Value:
     own: Value = None
     if keywords:
         own = next((value for name, value in keywords if name == "metaclass"), None)
-    metas = [base.metaclass for base in cls.bases if isinstance(base, ClassValue)]
-    for meta in metas:
+    for base in cls.bases:
+        meta = base.metaclass if type(base) is ClassValue else None
         if meta is not None and (not isinstance(own, ClassValue) or derives(meta, own) is True):
             own = meta
     return own

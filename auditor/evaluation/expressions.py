@@ -374,7 +374,7 @@ class Expressions(Names):
                 result.update(inner if isinstance(inner, dict) else {})
             else:
                 at = self.force(self.evaluate(key, frame, line), frame)
-                known = self.hashed(at, frame, line) and known
+                known = (type(at) is str or self.hashed(at, frame, line)) and known
                 value = self.evaluate(node, frame, line)
                 self._python(result.__setitem__, at, value, frame, line)
         if known:

@@ -139,6 +139,8 @@ def is_plain(value: Value) -> bool:
 
 def is_unordered(value: Value) -> bool:
     """Whether the order of what is in a set is another in each process, by hashes of texts."""
+    if type(value) in _CONSTANTS:
+        return False
     if isinstance(value, set | frozenset):
         return len(value) > 1 and not all(type(item) in _NUMBERS for item in value)
     if isinstance(value, Iterated):

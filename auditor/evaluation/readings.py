@@ -21,14 +21,15 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
 class Readings(msgspec.Struct):
     """Summaries by the place of the function, those that are being made, and how often in vain.
 
-    ``makers`` are the ``__init__`` of classes whose instances were made. ``kept`` is what calls
-    under ``functools.cache`` gave, by function and arguments. ``unordered`` says that the
-    comprehension that is evaluated takes the items of a set.
+    ``makers`` are the ``__init__`` of classes whose instances were made, ``specials`` their other
+    special methods. ``kept`` is what calls under ``functools.cache`` gave, by function and
+    arguments. ``unordered`` says that the comprehension that is evaluated takes the items of a set.
     """
 
     summaries: dict[tuple[str, int], Summary] = msgspec.field(default_factory=dict)
     being_made: set[tuple[str, int]] = msgspec.field(default_factory=set)
     attempts: dict[tuple[str, int], int] = msgspec.field(default_factory=dict)
     makers: dict[ClassValue, Function | None] = msgspec.field(default_factory=dict)
+    specials: dict[tuple[ClassValue, str], Function | None] = msgspec.field(default_factory=dict)
     kept: dict[tuple[Value, ...], tuple[Function, Value]] = msgspec.field(default_factory=dict)
     unordered: bool = False

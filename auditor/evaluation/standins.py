@@ -136,6 +136,8 @@ def has_no_hash(value: Value) -> bool:
 
 def takes_nothing(cls: ClassValue) -> bool:
     """Whether a class surely has no ``__init__`` but that of ``object``."""
+    if cls.facts.decorators or Foreign in map(type, cls.bases):
+        return False
     return _is_bare(cls, ("__init__",)) and not _builtin_bases(cls)
 
 
@@ -157,6 +159,8 @@ def _builtin_bases(cls: ClassValue) -> tuple[type, ...]:
 def base_error(name: str, bases: tuple[Value, ...]) -> str:
     """What Python says to a class one of whose bases is no class; empty where all may be."""
     may_be_classes = _MAY_BE_CLASSES.issuperset(map(type, bases))
+    if may_be_classes and (not bases or (len(bases) == 1 and type(bases[0]) is not Builtin)):
+        return ""
     if may_be_classes:
         built = [base for base in bases if isinstance(base, Builtin) or _has_layout(base)]
         if len(built) < 2 and not any(isinstance(b, Builtin) and b.name in _FINAL for b in built):

@@ -24,7 +24,7 @@ class Texts:
         )
         #: Their names alone.
         self.local: Once[f.FunctionFacts, frozenset[str]] = Once(
-            lambda facts: frozenset([name for name, _ in bindings(facts.body)])
+            lambda facts: frozenset([name for name, _ in self.bindings.of(facts)])
         )
         #: The functions that a class body defines at its top level, by name.
         self.methods: Once[f.Class, Methods] = Once(_methods)

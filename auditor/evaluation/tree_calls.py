@@ -155,8 +155,13 @@ class TreeCalls(Summaries):
         Python looks for it in the class of an object, which is the metaclass of a class. Where it
         may not ``run``, nothing is known of what it gives and does.
         """
-        cls = getattr(owner, "metaclass" if isinstance(owner, ClassValue) else "cls", None)
-        method = self.method(cls, name) if isinstance(cls, ClassValue) else None
+        cls = getattr(owner, "metaclass" if type(owner) is ClassValue else "cls", None)
+        if type(cls) is not ClassValue:
+            return UNBOUND
+        known = self.readings.specials
+        if (cls, name) not in known:
+            known[cls, name] = self.method(cls, name)
+        method = known[cls, name]
         if method is None:
             return UNBOUND
         place = frame.place(line)

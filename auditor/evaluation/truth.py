@@ -436,6 +436,8 @@ class Truth(Machine):
         Raises:
             PythonError: ``TypeError``, where it surely has no hash.
         """
+        if type(value) is str:
+            return True
         if has_no_hash(value):
             message = f"unhashable type: {value.cls.facts.name!r}"
             raise PythonError(builtin_error("TypeError", message, frame.place(line)))
