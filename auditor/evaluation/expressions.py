@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from copy import copy
 from functools import lru_cache
 
 from msgspec.structs import replace
@@ -18,9 +17,6 @@ from auditor import facts as f
 from auditor.classes import Found, Missing, lookup
 from auditor.evaluation.containers import MUTATING_METHODS
 from auditor.evaluation.frame import (
-    CONSTANT_TYPES,
-    CONTAINERS,
-    IDENTITIES,
     Frame,
     doubtful,
     guard_pair,
@@ -30,10 +26,11 @@ from auditor.evaluation.frame import (
     join,
     opposite,
 )
-from auditor.evaluation.names import Names
+from auditor.evaluation.narrowing import Narrowing
+from auditor.evaluation.operators import Operators
 from auditor.evaluation.raised import error_text
 from auditor.evaluation.standins import is_undecorated, may_define, stand_in
-from auditor.evaluation.truth import COMPUTING, IN_PLACE, ITERATING, OPERATORS
+from auditor.evaluation.truth import ITERATING
 from auditor.values import (
     UNBOUND,
     ClassValue,
@@ -42,7 +39,6 @@ from auditor.values import (
     Either,
     Error,
     Foreign,
-    Guard,
     Instance,
     Opaque,
     Pending,
@@ -54,22 +50,11 @@ from auditor.values import (
     Version,
 )
 
-#: A name whose values a branch narrows: its scope, its value before, and on the branch.
-_Narrowed = tuple[dict[str, Value], str, Value, Value]
-
-_MAX_REPEAT = 10_000
-_MAX_BITS = 128
-
-_UNARY: dict[str, Callable[[Value], Value]] = {
-    "-": operator.neg, "+": operator.pos, "~": operator.invert,
-}  # fmt: skip
 #: Comparisons that give True or False, whatever they compare.
 _GIVES_BOOL = frozenset(("is", "is not", "in", "not in"))
-_MADE = (Instance, ClassValue)
-_UNARY_METHODS = ("__neg__", "__pos__", "__invert__")
 
 
-class Expressions(Names):
+class Expressions(Operators, Narrowing):
     """Evaluates expressions."""
 
     def evaluate(self, node: f.Expr, frame: Frame, line: int) -> Value:
@@ -91,10 +76,6 @@ class Expressions(Names):
     def _not_expr(self, node: f.Not, frame: Frame, line: int) -> Value:
         return self._not(self.truth(self.evaluate(node.value, frame, line), frame), frame, line)
 
-    def _bin_op(self, node: f.BinOp, frame: Frame, line: int) -> Value:
-        left = self.evaluate(node.left, frame, line)
-        return self.binary(node.op, left, self.evaluate(node.right, frame, line), frame, line)
-
     def _subscript(self, node: f.Subscript, frame: Frame, line: int) -> Value:
         owner = self.evaluate(node.value, frame, line)
         return self.item(owner, self.evaluate(node.index, frame, line), frame, line)
@@ -107,24 +88,6 @@ class Expressions(Names):
         if all(map(is_plain, parts)):
             return slice(*parts)
         return Opaque("a slice with unknown ends", frame.place(line), own=any(map(is_own, parts)))
-
-    def _unary(self, node: f.Unary, frame: Frame, line: int) -> Value:
-        value = self.force(self.evaluate(node.value, frame, line), frame)
-        if isinstance(value, Either):
-            options = self.alive(value)
-            return self._each(options, frame, lambda one: self._negated(node, one, frame, line))
-        return self._negated(node, value, frame, line)
-
-    def _negated(self, node: f.Unary, value: Value, frame: Frame, line: int) -> Value:
-        if isinstance(value, _MADE):
-            made = self.special(value, _UNARY_METHODS["-+~".index(node.op)], (), frame, line)
-            if made is not UNBOUND:
-                return made
-        stand = stand_in(value, _UNARY_METHODS)
-        if stand is not UNBOUND:
-            made = self._python(lambda v, _: _UNARY[node.op](v), stand, None, frame, line)
-            return made if is_plain(value) else Opaque("a result", frame.place(line))
-        return Opaque(f"result of {node.op}", frame.place(line), own=is_own(value))
 
     def _comprehension(self, node: f.Comprehension, frame: Frame, line: int) -> Value:
         assumed = self._assumption(node.text)
@@ -281,56 +244,6 @@ class Expressions(Names):
             return True
         return Opaque(still_open.reason, still_open.where, still_open.text, own=still_open.own)
 
-    def binary(
-        self,
-        op: str,
-        left: Value,
-        right: Value,
-        frame: Frame,
-        line: int,
-        table: Mapping[str, Callable[[Value, Value], Value]] = OPERATORS,
-    ) -> Value:
-        """``left op right`` of constants and containers; anything else is opaque."""
-        left, right = self.force(left, frame), self.force(right, frame)
-        if isinstance(left, Either):
-            return self._each(
-                self.alive(left), frame, lambda v: self.binary(op, v, right, frame, line, table)
-            )
-        if isinstance(right, Either):
-            return self._each(
-                self.alive(right), frame, lambda v: self.binary(op, left, v, frame, line, table)
-            )
-        usable = (*CONSTANT_TYPES, *CONTAINERS)
-        if op in table and isinstance(left, usable) and isinstance(right, usable):
-            if _asks_items(op, left) and not (_items_known(left) and _items_known(right)):
-                own = is_own(left) or is_own(right)
-                return Opaque(f"what {op} makes of values not known", frame.place(line), own=own)
-            if op == "%" and is_unordered((right,)) and isinstance(left, str | bytes):
-                return Opaque("the order of a set", frame.place(line))
-            if _is_large(op, left, right):
-                return Opaque("a large number", frame.place(line))
-            if table is IN_PLACE and isinstance(left, list | dict | set):
-                self.containers.changes(left, self.open_guards, self.steps)
-            return self._python(table[op], left, right, frame, line)
-        asked = COMPUTING.get(op, ())
-        if asked and (isinstance(left, _MADE) or isinstance(right, _MADE)):
-            order = [(left, asked[0], right), (right, asked[1], left)]
-            order = [(left, asked[2], right), *order] if table is IN_PLACE else order
-            made = self.first_of(order, frame, line)
-            if made is not UNBOUND:
-                return made
-        a, b = stand_in(left, asked), stand_in(right, asked)
-        unknown = next((value for value in (left, right) if isinstance(value, Opaque)), None)
-        # What a text is formatted with depends on what it says.
-        depends = op == "%" and unknown is left
-        if op in table and a is not UNBOUND and b is not UNBOUND and not depends:
-            self._python(table[op], _copied(a), b, frame, line)  # for its exception alone
-        like = "a" if op == "%" and isinstance(left, str) else UNBOUND
-        if unknown is not None:
-            return unknown if like is UNBOUND else replace(unknown, like=like)
-        own = is_own(left) or is_own(right)
-        return Opaque(f"result of {op}", frame.place(line), own=own, like=like)
-
     def _display(self, node: f.Sequence, frame: Frame, line: int) -> Value:
         items = self.items(node.items, frame, line, ordered=node.kind != "set")
         if isinstance(items, Opaque):
@@ -470,59 +383,6 @@ class Expressions(Names):
 
         return self._each(branches, frame, follow)
 
-    def narrowed(self, frame: Frame, test: f.Expr, outcome: bool, line: int) -> list[_Narrowed]:
-        """Know of the names in an open condition what the branch that is followed says.
-
-        That ends with the branch. Gives the names whose values were narrowed. They stay narrowed,
-        since the other branch may never come back.
-        """
-        found: list[_Narrowed] = []
-        for name, part in _tested_names(test, outcome):
-            for scope in (frame.names, *frame.scopes, frame.module.names):
-                if name in scope:
-                    found.append(self._narrow(scope, name, part, outcome, frame, line))
-                    break
-        return found
-
-    def _narrow(
-        self,
-        scope: dict[str, Value],
-        name: str,
-        test: f.Expr,
-        outcome: bool,
-        frame: Frame,
-        line: int,
-    ) -> _Narrowed:
-        """Keep of a name's possible values those with which the test comes out so."""
-        before = scope[name]
-        kept = self._kept(scope, name, test, outcome, frame, line)
-        scope[name] = during = join(kept) if kept else before
-        if isinstance(during, Opaque) and during.key:
-            key = during.key.removeprefix("!")
-            self.known[key] = outcome is not during.key.startswith("!")
-        return scope, name, before, during
-
-    def _kept(
-        self,
-        scope: dict[str, Value],
-        name: str,
-        test: f.Expr,
-        outcome: bool,
-        frame: Frame,
-        line: int,
-    ) -> list[tuple[Guard, Value]]:
-        value = scope[name]
-        if not isinstance(value, Either):
-            return []
-        kept = []
-        for guard, option in self.alive(value):
-            if option is UNBOUND:
-                continue
-            scope[name] = option
-            if self.truth(self.evaluate(test, frame, line), frame) is not (not outcome):
-                kept.append((guard, option))
-        return kept
-
     def shown(
         self, value: Value, frame: Frame, names: tuple[str, ...] = ("__str__", "__repr__")
     ) -> Value:
@@ -548,11 +408,6 @@ class Expressions(Names):
         return "".join(map(str, values))
 
 
-def _copied(stand: object) -> object:
-    """A stand-in that may be changed."""
-    return copy(stand) if isinstance(stand, list | dict | set) else stand
-
-
 def _usual(op: str, values: list[Value]) -> Value:
     """The value of ``and``/``or`` in a process that sets no variable, or UNBOUND."""
     for value in values:
@@ -562,29 +417,6 @@ def _usual(op: str, values: list[Value]) -> Value:
         if bool(usual) is (op == "or"):
             return usual
     return usual
-
-
-def _asks_items(op: str, left: Value) -> bool:
-    """Whether Python looks at what is in a container, and does not only put it into another."""
-    if isinstance(left, set | frozenset):
-        return op in ("-", "&", "^")
-    return op == "%" and isinstance(left, str | bytes)
-
-
-def _items_known(value: Value) -> bool:
-    if isinstance(value, set | frozenset):
-        return all(is_plain(item) or isinstance(item, IDENTITIES) for item in value)
-    return is_plain(value)
-
-
-def _is_large(op: str, left: Value, right: Value) -> bool:
-    """Whether a result may be too large to compute: no constant of a module is."""
-    if op == "*":
-        return any(isinstance(v, int) and abs(v) > _MAX_REPEAT for v in (left, right))
-    if op in ("**", "<<"):
-        small = isinstance(right, int) and abs(right) <= _MAX_BITS
-        return isinstance(left, int) and not (small and abs(left) <= _MAX_REPEAT)
-    return False
 
 
 @lru_cache(maxsize=4096)
@@ -602,20 +434,6 @@ def dotted_text(owner: f.Expr, attr: str) -> str:
         parts.append(owner.attr)
         owner = owner.value
     return ".".join([owner.id, *reversed(parts)]) if isinstance(owner, f.Name) else ""
-
-
-def _tested_names(test: f.Expr, outcome: bool) -> Iterator[tuple[str, f.Expr]]:
-    """Names whose value a condition tests by itself, with the part of the condition that does."""
-    match test:
-        case f.Name(id=name) | f.Not(value=f.Name(id=name)):
-            yield name, test
-        case f.Compare(left=f.Name(id=name), rights=(f.Const(),)):
-            yield name, test
-        case f.BoolOp(op=op, values=values) if (op == "and") is outcome:
-            for value in values:
-                yield from _tested_names(value, outcome)
-        case _:
-            return
 
 
 _EVALUATE: dict[type, Callable[..., Value]] = {

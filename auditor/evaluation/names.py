@@ -11,11 +11,11 @@ from msgspec import structs
 
 from auditor import facts as f
 from auditor.classes import Found, Missing, linearise, lookup, own_value
+from auditor.evaluation.comparisons import Comparisons
 from auditor.evaluation.frame import CONSTANT_TYPES, CONTAINERS, Frame, is_own, join
 from auditor.evaluation.raised import error_attribute
 from auditor.evaluation.standins import inherits_builtin, is_ordinary, may_serve
 from auditor.evaluation.touches import stores_on_self
-from auditor.evaluation.truth import Truth
 from auditor.values import (
     ASSUMED,
     UNBOUND,
@@ -65,7 +65,7 @@ _NAMES_OF_CLASSES: dict[str, Callable[[ClassValue], str]] = {
 }
 
 
-class Names(Truth):
+class Names(Comparisons):
     """Reads names and attributes."""
 
     def name(self, frame: Frame, name: str, line: int) -> Value:
