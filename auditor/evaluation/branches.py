@@ -93,8 +93,11 @@ class Branches(Comprehensions):
         frame.guards = outer
 
     def _follow(self, frame: Frame, stmt: f.If, outcome: bool) -> None:
-        self.narrowed(frame, stmt.test, outcome, stmt.line)
-        self.block(frame, stmt.body if outcome else stmt.orelse)
+        narrowed = self.narrowed(frame, stmt.test, outcome, stmt.line)
+        try:
+            self.block(frame, stmt.body if outcome else stmt.orelse)
+        finally:
+            self.widen(frame, narrowed)
 
     def usual_truth(self, test: f.Expr, frame: Frame, line: int) -> bool | None:
         """The truth of an open condition in a process that sets no environment variable."""

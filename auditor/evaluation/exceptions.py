@@ -211,11 +211,20 @@ class Exceptions(Loops):
             return end()
         # What surely may happen comes before what code outside the tree is taken not to do.
         doubt = min((doubts[0] for _, doubts in caught), key=lambda one: one.assumed)
-        goes_well, fails = self._doubt_guards(doubt, frame, line)
+        goes_well, _ = self._doubt_guards(doubt, frame, line)
         branches: list[tuple[Guard, Callable[[], None]]] = [(goes_well, end)]
         for handler, doubts in caught:
-            states = [(self._doubt_guards(one, frame, line)[1], watch.state(one)) for one in doubts]
-            branches.append((fails, partial(self._late, frame, states, handler, doubts[0].error)))
+            # What one condition makes raise is not dealt with where another does. What code outside
+            # the tree is taken not to do needs no such care.
+            by_guard: dict[tuple[str, bool], list[tuple[Guard, Doubt]]] = {}
+            for one in doubts:
+                guard = self._doubt_guards(one, frame, line)[1]
+                asked = ("", False) if one.assumed else (guard.identity, guard.negated)
+                by_guard.setdefault(asked, []).append((guard, one))
+            for alike in by_guard.values():
+                states = [(guard, watch.state(one)) for guard, one in alike]
+                late = partial(self._late, frame, states, handler, alike[0][1].error)
+                branches.append((alike[0][0], late))
         return self.fork(frame, doubt.condition, branches)
 
     def _raised_here(self, frame: Frame, outside: int) -> dict[str, Value]:

@@ -19,8 +19,8 @@ class Narrowing(Truth):
     def narrowed(self, frame: Frame, test: f.Expr, outcome: bool, line: int) -> list[Narrowed]:
         """Know of the names in an open condition what the branch that is followed says.
 
-        That ends with the branch. Gives the names whose values were narrowed. They stay narrowed,
-        since the other branch may never come back.
+        That ends with the branch. Gives the names whose values were narrowed. Those of the frame
+        itself stay narrowed, since the other branch may never come back.
         """
         found: list[Narrowed] = []
         for name, part in _tested_names(test, outcome):
@@ -29,6 +29,13 @@ class Narrowing(Truth):
                     found.append(self._narrow(scope, name, part, outcome, frame, line))
                     break
         return found
+
+    @staticmethod
+    def widen(frame: Frame, narrowed: list[Narrowed]) -> None:
+        """Give names outside the frame their values back, which the other branch asks for too."""
+        for scope, name, before, during in narrowed:
+            if scope is not frame.names and scope.get(name) is during:
+                scope[name] = before
 
     def _narrow(
         self,

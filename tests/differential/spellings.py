@@ -1613,6 +1613,33 @@ OPEN = {
         """,
         p__e="import maybe_lib",
     ),
+    "a call that looks at a name of its module leaves it its values": tree(
+        FLAG,
+        a="""
+        import present_lib
+        y = 0 if present_lib.FLAG else "other"
+        def act():
+            if y:
+                raise KeyError("from a call")
+        act()
+        z = y
+        """,
+    ),
+    "a handler deals with what either of two conditions makes raise": tree(
+        LIBRARY,
+        a="""
+        import importlib.util
+        try:
+            import maybe_lib
+            if importlib.util.find_spec("maybe_lib") is not None:
+                raise ImportError("there")
+            x = 1
+        except ImportError:
+            from maybe_lib import Thing
+            flag = 2
+        y = 3
+        """,
+    ),
     "a base may be a module with a hook": tree(
         VARIABLE,
         a="""
