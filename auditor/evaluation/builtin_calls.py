@@ -22,6 +22,7 @@ from auditor.evaluation.frame import (
     is_own,
     is_plain,
     is_unordered,
+    is_wide,
     join,
 )
 from auditor.evaluation.raised import error_class
@@ -147,6 +148,8 @@ class BuiltinCalls(Statements):
             usable = all(
                 is_plain(v) or (containers and isinstance(v, tuple | list | dict)) for v in values
             )
+            if name == "format" and is_wide(values[-1] if values else ""):
+                return Opaque("a wide text", frame.place(line), text, like="a")
             if usable and all(is_plain(v) for _, v in keywords):
                 function = getattr(builtins, name)
                 result = self._python(
@@ -411,6 +414,7 @@ class BuiltinCalls(Statements):
             name in PURE_METHODS
             and all(is_plain(v) for v in values[:1])
             and ((container and name not in _ITEM_METHODS) or is_plain((owner, *values)))
+            and not (name == "format" and is_wide(owner, (*values, *dict(keywords).values())))
         ):
             function = getattr(owner, name)
             result = self._python(

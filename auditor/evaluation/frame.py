@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from itertools import chain
 
@@ -38,6 +39,9 @@ from auditor.values import (
 CONSTANT_TYPES = (bool, int, float, str, bytes, type(None))
 
 _CONSTANTS = frozenset(CONSTANT_TYPES)
+
+#: A width, or a precision, of five digits.
+_WIDE = re.compile(r"\d{5}")
 
 _NUMBERS = frozenset((bool, int, float))
 
@@ -135,6 +139,15 @@ def is_plain(value: Value) -> bool:
     if kind is dict:
         return _are_plain(value) and _are_plain(value.values())
     return isinstance(value, CONTAINERS) and _are_plain(value)
+
+
+def is_wide(layout: Value, given: Collection[Value] = ()) -> bool:
+    """Whether a text that values are formatted by may ask for more room than any module needs."""
+    text = layout.decode("latin-1") if isinstance(layout, bytes) else layout
+    if not isinstance(text, str):
+        return False
+    widths = any(isinstance(value, int) and abs(value) > 9_999 for value in given)
+    return _WIDE.search(text) is not None or (widths and ("*" in text or "{:" in text))
 
 
 def is_unordered(value: Value) -> bool:

@@ -17,6 +17,7 @@ from auditor.evaluation.frame import (
     is_own,
     is_plain,
     is_unordered,
+    is_wide,
 )
 from auditor.evaluation.names import Names
 from auditor.evaluation.standins import stand_in
@@ -26,6 +27,9 @@ from auditor.values import UNBOUND, ClassValue, Either, Instance, Opaque, Value
 #: Numbers and powers beyond these are not computed.
 _MAX_REPEAT = 10_000
 _MAX_BITS = 128
+#: Nor are longer texts and lists than this made.
+_MAX_SIZE = 100_000
+_SIZED = (str, bytes, list, tuple)
 
 _UNARY: dict[str, Callable[[Value], Value]] = {
     "-": operator.neg, "+": operator.pos, "~": operator.invert,
@@ -132,6 +136,14 @@ def _items_known(value: Value) -> bool:
 
 def _is_large(op: str, left: Value, right: Value) -> bool:
     """Whether a result may be too large to compute: no constant of a module is."""
+    if op == "%":
+        return is_wide(left, right if isinstance(right, tuple) else (right,))
+    sizes = [len(value) for value in (left, right) if isinstance(value, _SIZED)]
+    if op == "+" and sum(sizes) > _MAX_SIZE:
+        return True
+    if op == "*" and sizes:
+        times = next((value for value in (left, right) if isinstance(value, int)), 1)
+        return sizes[0] * times > _MAX_SIZE
     if op == "*":
         return any(isinstance(v, int) and abs(v) > _MAX_REPEAT for v in (left, right))
     if op in ("**", "<<"):

@@ -62,8 +62,11 @@ def stand_in(value: Value, asked: tuple[str, ...] = ()) -> object:
             return getattr(builtins, name)
         case ClassValue() if is_ordinary(value):
             return type(value.facts.name, _builtin_bases(value), {})
-        case Iterated(like=like) | Opaque(like=like):
+        case Iterated(like=like):
             return like
+        case Opaque(like=like):
+            # What Python is tried on may change it.
+            return type(like)() if type(like) in (list, dict, set) else like
         case Instance(cls=cls) if asked and _is_bare(cls, asked):
             kind: Any = type(cls.facts.name, _builtin_bases(cls), {})
             return kind.__new__(kind)

@@ -71,7 +71,7 @@ class TreeCalls(Summaries):
         place: Place, text: str,
     ) -> Value:  # fmt: skip
         """The value of a call: run at once if it has effects, else when asked for."""
-        if function.decorators and self._is_kept(function, args, keywords, frame):
+        if function.decorators and self._is_kept(function, args, keywords, frame, place):
             key = (id(function.facts), *map(id, function.bound), args, keywords)
             if key not in self.readings.kept or self.bare_environment:
                 bare = structs.replace(function, decorators=())
@@ -93,9 +93,14 @@ class TreeCalls(Summaries):
         return self.force(self.invoke(function, args, keywords, frame, place, text), frame)
 
     def _is_kept(
-        self, function: Function, args: tuple[Value, ...], keywords: _Keywords, frame: Frame
-    ) -> bool:
-        """Whether ``functools.cache`` runs a call for its first arguments alone."""
+        self, function: Function, args: tuple[Value, ...], keywords: _Keywords, frame: Frame,
+        place: Place,
+    ) -> bool:  # fmt: skip
+        """Whether ``functools.cache`` runs a call for its first arguments alone.
+
+        Raises:
+            PythonError: ``TypeError``, where it has no hash of them.
+        """
         node = function.decorators[0]
         node = node.func if isinstance(node, f.Call) else node
         last = node.attr if isinstance(node, f.Attr) else getattr(node, "id", "")
@@ -105,7 +110,12 @@ class TreeCalls(Summaries):
         found = self.evaluate(node, outer, function.facts.start)
         if found not in (Foreign("functools.cache"), Foreign("functools.lru_cache")):
             return False
-        return all(type(value) in CONSTANT_TYPES for value in (*args, *(v for _, v in keywords)))
+        given = (*args, *(value for _, value in keywords))
+        for value in given:
+            if type(value) in (list, dict, set):
+                message = f"unhashable type: {type(value).__name__!r}"
+                raise PythonError(builtin_error("TypeError", message, place))
+        return all(type(value) in CONSTANT_TYPES for value in given)
 
     def _is_context_manager(self, function: Function, frame: Frame) -> bool:
         """Whether a function is a generator function under ``contextlib.contextmanager``."""

@@ -79,6 +79,8 @@ COMPUTING = {
     }.items()
 }  # fmt: skip
 ITERATING = ("__iter__", "__getitem__")
+#: The longest range whose items are listed: no module needs more, and a short text may name any.
+_MOST_ITEMS = 10_000
 
 
 def _derived(order: list[tuple[Value, str, Value]], index: int) -> bool:
@@ -283,6 +285,8 @@ class Truth(Machine):
         value = self.force(value, frame)
         if ordered and isinstance(value, set | frozenset | Iterated) and is_unordered(value):
             return Opaque("the order of a set", own=is_own(value))
+        if type(value) is range and value[_MOST_ITEMS:]:
+            return Opaque("more items than are followed")
         if type(value) is not Iterated:
             return value
         over = value.over
